@@ -107,6 +107,28 @@ def test_batches_that_stay_in_caches(shape, batch):
     assert seen == {batch or shape[0]}
 
 
+def test_batches_hold_states_once():
+    def fn(state, key):
+        return {"a": state["a"] * 2, "b": state["b"] + 1}, jax.random.uniform(key)
+
+    state = {name: jnp.arange(22_000, dtype=jnp.float32).reshape(22, 1_000) for name in "ab"}
+    keys = jax.random.split(jax.random.key(0), 22)
+    wanted = jax.vmap(fn)(state, keys)
+    mapped = jax.jit(train.over_seeds(fn, "batched", seed_batch=4), donate_argnums=0)
+    memory = mapped.lower(state, keys).compile().memory_analysis()
+    assert memory.temp_size_in_bytes < state["a"].nbytes
+    jax.tree.map(np.testing.assert_array_equal, mapped(state, keys), wanted)
+
+
+def test_batches_of_results_in_another_order():
+    def fn(a, b):
+        return b + 1, a * 2, a.sum(), a[:2]
+
+    a, b = np.random.default_rng(0).random((2, 7, 5), np.float32)
+    found = jax.jit(train.over_seeds(fn, "batched", seed_batch=3))(a, b)
+    jax.tree.map(np.testing.assert_array_equal, found, jax.vmap(fn)(a, b))
+
+
 def test_some_arguments_are_shared():
     def fn(key, scale, tree):
         return jax.random.uniform(key) * scale + tree["a"] + tree["b"].sum()

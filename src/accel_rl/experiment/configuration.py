@@ -141,7 +141,7 @@ class TrainingConfig:
     executor: Literal["fused", "deterministic", "asynchronous"] = "fused"
     """`fused`; of a single seed `deterministic`, `asynchronous`: see [executors](pipelined.md)"""
     seed_batch: int | None = None
-    """seeds at a time on a device, to save memory"""
+    """seeds at a time on a device; with none, a CPU takes 8 to 16 where that divides them"""
     log: tuple[Literal["console", "jsonl", "csv", "tensorboard", "wandb"], ...] = ("jsonl",)
     """a list of `console`, `jsonl`, `csv`, `tensorboard`, `wandb`"""
 

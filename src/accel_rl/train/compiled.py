@@ -11,10 +11,11 @@ import numpy as np
 from accel_rl.io.values import Json
 from accel_rl.train.evaluate import Evaluation, evaluator
 from accel_rl.train.program import Program
-from accel_rl.train.seeds import over_seeds
+from accel_rl.train.seeds import in_caches, over_seeds
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array, PyTree
 
+Sharing = tuple[tuple[str, Any], ...] | None  # arguments of `over_seeds`; None for a single key
 # Iterations are int32, so no iteration folds this into the key.
 EVALUATION = np.uint32(1 << 31)
 
@@ -63,7 +64,10 @@ def compile_program(
     program.require_replay()
     number = number_of_seeds(key)
     values = _checked(program, hyper, number)
-    parts = _functions(program, sharing(key, seeds), evaluation or Evaluation())
+    long = dict(seeds)
+    if number is not None and seeds.get("strategy", "auto") == "auto" and "seed_batch" not in seeds:
+        long["seed_batch"] = in_caches(number, seeds.get("devices"))
+    parts = _functions(program, sharing(key, seeds), sharing(key, long), evaluation or Evaluation())
     lowered = parts.init.lower(key, values)
     init = lowered.compile()
     template = jax.tree.map(
@@ -92,10 +96,14 @@ class _Functions(NamedTuple):
 @functools.lru_cache(maxsize=8)
 def _functions(
     program: Program,
-    shared: tuple[tuple[str, Any], ...] | None,
+    shared: Sharing,
+    long: Sharing,
     evaluation: Evaluation,
 ) -> _Functions:
-    """Jit once, so that a program that runs again, or resumes, is not compiled again."""
+    """Jit once, so that a program that runs again, or resumes, is not compiled again.
+
+    `long` is how seeds share the devices in segments, which take long enough to copy states.
+    """
 
     def start(key: Array, hyper: PyTree) -> TrainState:
         return program.init(key, **hyper)
@@ -112,7 +120,7 @@ def _functions(
 
     many = functools.partial(mapped, shared)
     by_learning = {
-        learning: many(functools.partial(segment, learning), (0, None))
+        learning: mapped(long, functools.partial(segment, learning), (0, None))
         for learning in (False, True)
     }
     return _Functions(
@@ -122,7 +130,7 @@ def _functions(
     )
 
 
-def sharing(key: Array, seeds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+def sharing(key: Array, seeds: Mapping[str, Any]) -> Sharing:
     """Return arguments of `over_seeds` as a hashable value; None for a single key."""
     if number_of_seeds(key) is None:
         return None
@@ -130,7 +138,7 @@ def sharing(key: Array, seeds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]
 
 
 def mapped(
-    shared: tuple[tuple[str, Any], ...] | None,
+    shared: Sharing,
     fn: Callable[..., PyTree],
     in_axes: tuple[int | None, ...],
 ) -> Callable[..., PyTree]:

@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
+from jax.typing import ArrayLike
 
 from accel_rl.arguments import one_of, whole
 from accel_rl.types import PyTree
@@ -34,15 +37,16 @@ def over_seeds(
     Args:
       fn: a pure function of positional arguments, such as `fused` returns.
       strategy: "vmap": all in one batch, on one device. "batched": `seed_batch` at a time, which
-        bounds memory. "sharded": a share on each device, in seed batches if `seed_batch` is given;
-        on a CPU this is the fastest, with a JAX device for each core
-        (`XLA_FLAGS=--xla_force_host_platform_device_count=2`). "auto": sharded where there are
-        several devices and seeds, else vmap; on CPUs 8 to 16 at a time, which stay in the caches,
-        if that divides their number and the arguments are small, such as keys and
-        hyper-parameters.
+        bounds the memory of what is not an argument or a result. "sharded": a share on each device,
+        in seed batches if `seed_batch` is given; on a CPU this is the fastest, with a JAX device
+        for each core (`XLA_FLAGS=--xla_force_host_platform_device_count=2`). "auto": sharded where
+        there are several devices and seeds, else batched if `seed_batch` is given, else vmap;
+        without `seed_batch`, CPUs take 8 to 16 at a time, which stay in the caches, if that divides
+        their number and the arguments are small, such as keys and hyper-parameters.
       in_axes: for each argument, or for all: 0 if its leaves have a leading axis of seeds, None if
         all trainings share it.
-      seed_batch: trainings at a time on a device; all if None. Only for "batched" and "sharded".
+      seed_batch: trainings at a time on a device; each call copies what they are given and return.
+        All if None, which "batched" refuses; "vmap" refuses a number.
       devices: to shard over; those of the default backend if None. As many are used as divide the
         number of seeds.
 
@@ -52,10 +56,10 @@ def over_seeds(
     one_of("strategy", strategy, STRATEGIES)
     if seed_batch is not None:
         whole("seed_batch", seed_batch, 1)
-    if strategy != "sharded" and (strategy == "batched") != (seed_batch is not None):
+    if (strategy, seed_batch is None) in (("batched", True), ("vmap", False)):
         raise ValueError(
-            "strategy 'batched' needs seed_batch, the trainings at a time, and 'sharded' may have "
-            f"it; got {strategy!r} with seed_batch={seed_batch}"
+            "strategy 'batched' needs seed_batch, the trainings at a time, and 'vmap' has none; "
+            f"got {strategy!r} with seed_batch={seed_batch}"
         )
 
     def mapped(*args: PyTree) -> PyTree:
@@ -63,7 +67,10 @@ def over_seeds(
         leaves = jax.tree.leaves([arg for arg, axis in zip(args, axes, strict=True) if axis == 0])
         num = np.shape(leaves[0])[0]
         mesh = _mesh(num if strategy in ("auto", "sharded") else 1, devices)
-        size = _in_caches(leaves, num // mesh.size, mesh) if strategy == "auto" else seed_batch
+        size = seed_batch
+        small = sum(math.prod(np.shape(leaf)[1:]) for leaf in leaves) <= _VALUES
+        if strategy == "auto" and size is None and small:
+            size = in_caches(num, devices)
         batched = jax.vmap(fn, axes) if size is None else _in_batches(fn, axes, size)
         if mesh.size == 1 and strategy != "sharded":
             return batched(*args)
@@ -84,29 +91,68 @@ def _axes(in_axes: int | Sequence[int | None], args: Sequence[PyTree]) -> tuple[
     return axes
 
 
-def _in_caches(leaves: Sequence[Any], num: int, mesh: Mesh) -> int | None:
-    """Return how many of a device's trainings to take at a time; None for all."""
-    values = sum(math.prod(np.shape(leaf)[1:]) for leaf in leaves)
-    if mesh.devices.flat[0].platform != "cpu" or num <= _MANY or values > _VALUES:
+def in_caches(num: int, devices: Sequence[jax.Device] | None = None) -> int | None:
+    """Return how many of so many trainings a CPU should take at a time; None for all."""
+    mesh = _mesh(num, devices)
+    share = num // mesh.size
+    if mesh.devices.flat[0].platform != "cpu" or share <= _MANY:
         return None
-    return next((size for size in range(_MANY, _FEW - 1, -1) if num % size == 0), None)
+    return next((size for size in range(_MANY, _FEW - 1, -1) if share % size == 0), None)
 
 
 def _in_batches(
-    fn: Callable[..., PyTree], axes: Sequence[int | None], seed_batch: int
+    fn: Callable[..., PyTree], axes: Sequence[int | None], size: int
 ) -> Callable[..., PyTree]:
+    """Map in a loop over batches; results overwrite arguments, so that states are held once."""
+
     def run(*args: PyTree) -> PyTree:
-        mapped = tuple(arg for arg, axis in zip(args, axes, strict=True) if axis == 0)
+        mapped, tree = jax.tree.flatten(
+            [a for a, axis in zip(args, axes, strict=True) if axis == 0]
+        )
+        num = np.shape(mapped[0])[0]
 
-        def one(mapped: PyTree) -> PyTree:
-            each = iter(mapped)
-            return fn(
-                *(next(each) if axis == 0 else arg for arg, axis in zip(args, axes, strict=True))
-            )
+        def one(leaves: Sequence[Array]) -> PyTree:
+            each = iter(jax.tree.unflatten(tree, leaves))
+            given = (next(each) if axis == 0 else a for a, axis in zip(args, axes, strict=True))
+            return jax.vmap(fn, axes)(*given)
 
-        return jax.lax.map(one, mapped, batch_size=seed_batch)
+        made, result = jax.tree.flatten(jax.eval_shape(one, mapped))
+        places = _places([jax.typeof(leaf) for leaf in mapped], made)
+
+        def batch(
+            held: Sequence[Array], start: ArrayLike, size: int = size
+        ) -> tuple[list[Array], list[Array]]:
+            taken = [jax.lax.dynamic_slice_in_dim(leaf, start, size) for leaf in held]
+            kept, others = list(held), []
+            for leaf, place in zip(jax.tree.leaves(one(taken)), places, strict=True):
+                if place is None:
+                    others.append(leaf)
+                else:
+                    kept[place] = jax.lax.dynamic_update_slice_in_dim(kept[place], leaf, start, 0)
+            return kept, others
+
+        end = num // size * size
+        held, others = jax.lax.scan(batch, list(map(jnp.asarray, mapped)), jnp.arange(0, end, size))
+        others = [leaf.reshape(end, *leaf.shape[2:]) for leaf in others]
+        if end < num:
+            held, last = batch(held, end, num - end)
+            others = [jnp.concatenate(pair) for pair in zip(others, last, strict=True)]
+        rest = iter(others)
+        leaves = (next(rest) if place is None else held[place] for place in places)
+        return jax.tree.unflatten(result, leaves)
 
     return run
+
+
+def _places(given: Sequence[Any], made: Sequence[Any]) -> list[int | None]:
+    """Return for each result which argument of its shape and dtype it overwrites, each once."""
+    free, places = list(range(len(given))), []
+    for each in made:
+        alike = (n for n in free if (given[n].shape, given[n].dtype) == (each.shape, each.dtype))
+        places.append(next(alike, None))
+        if places[-1] is not None:
+            free.remove(places[-1])
+    return places
 
 
 def _mesh(num: int, devices: Sequence[jax.Device] | None) -> Mesh:
