@@ -20,6 +20,7 @@ class Item(NamedTuple):
     half: np.ndarray
     brain: np.ndarray
     word: np.ndarray
+    nothing: np.ndarray
 
 
 EXAMPLE = Item(
@@ -29,6 +30,7 @@ EXAMPLE = Item(
     np.zeros(2, np.float16),
     np.zeros(2, jnp.bfloat16),
     np.uint32(0),
+    np.zeros((0, 2), np.float32),
 )
 
 
@@ -40,6 +42,7 @@ def items(rng, *lead):
         rng.normal(size=(*lead, 2)).astype(np.float16),
         rng.normal(size=(*lead, 2)).astype(jnp.bfloat16),
         rng.integers(0, 2**32, lead, np.uint32),
+        np.zeros((*lead, 0, 2), np.float32),
     )
 
 

@@ -4,6 +4,7 @@ The store does not depend on priorities, so it can be placed apart from the inde
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -165,7 +166,8 @@ def as_rows(
                 + ("; batch_major=True takes (envs, steps, ...)" if batch_major else "")
             )
         steps.add(shape[0] if chunk else None)
-        return jnp.asarray(item, spec.dtype).reshape(-1, *spec.shape)
+        count = math.prod(shape[: len(shape) - len(spec.shape)])
+        return jnp.asarray(item, spec.dtype).reshape(count, *spec.shape)
 
     rows = jax.tree_util.tree_map_with_path(row, example, items)
     if len(steps) > 1:
