@@ -107,10 +107,10 @@ def test_seeds_train_as_in_fused(one):
 
 
 def test_one_program_serves_all_chunks_and_runs(one, outcome):
-    parts = compiled._functions(one, None, None, EVALUATION)
+    parts = compiled._functions(one, None, EVALUATION)
     go(one, evaluation=EVALUATION, period=170)
     assert {name: fn._cache_size() for name, fn in parts.segments.items()} == {True: 1, False: 1}
-    assert compiled._functions(one, None, None, EVALUATION) is parts
+    assert compiled._functions(one, None, EVALUATION) is parts
 
 
 def test_the_states_memory_is_given_away(one):

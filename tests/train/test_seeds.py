@@ -89,9 +89,17 @@ def test_shards_lie_on_all_devices_that_divide_the_seeds():
 
 
 @pytest.mark.parametrize(
-    ("shape", "batch"), [((16,), None), ((24,), 12), ((34,), None), ((48,), 16), ((48, 300), None)]
+    ("shape", "long", "batch"),
+    [
+        ((16,), False, None),
+        ((24,), False, 12),
+        ((34,), False, None),
+        ((48,), False, 16),
+        ((48, 300), False, None),
+        ((48, 300), True, 16),
+    ],
 )
-def test_batches_that_stay_in_caches(shape, batch):
+def test_batches_that_stay_in_caches(shape, long, batch):
     seen = set()
 
     def double(values):
@@ -102,7 +110,7 @@ def test_batches_that_stay_in_caches(shape, batch):
         return jax.pure_callback(double, values, values, vmap_method="broadcast_all")
 
     values = np.random.default_rng(0).random(shape, np.float32)
-    mapped = jax.jit(train.over_seeds(fn, devices=jax.devices()[:1]))
+    mapped = jax.jit(train.over_seeds(fn, devices=jax.devices()[:1], long=long))
     np.testing.assert_array_equal(mapped(values), 2 * values)
     assert seen == {batch or shape[0]}
 

@@ -166,6 +166,7 @@ def as_rows(
                 + ("; batch_major=True takes (envs, steps, ...)" if batch_major else "")
             )
         steps.add(shape[0] if chunk else None)
+        # Counted here, as -1 stands for no number in a field without values.
         count = math.prod(shape[: len(shape) - len(spec.shape)])
         return jnp.asarray(item, spec.dtype).reshape(count, *spec.shape)
 

@@ -11,7 +11,7 @@ import numpy as np
 from accel_rl.io.values import Json
 from accel_rl.train.evaluate import Evaluation, evaluator
 from accel_rl.train.program import Program
-from accel_rl.train.seeds import in_caches, over_seeds
+from accel_rl.train.seeds import over_seeds
 from accel_rl.train.state import TrainState
 from accel_rl.types import Array, PyTree
 
@@ -64,10 +64,7 @@ def compile_program(
     program.require_replay()
     number = number_of_seeds(key)
     values = _checked(program, hyper, number)
-    long = dict(seeds)
-    if number is not None and seeds.get("strategy", "auto") == "auto" and "seed_batch" not in seeds:
-        long["seed_batch"] = in_caches(number, seeds.get("devices"))
-    parts = _functions(program, sharing(key, seeds), sharing(key, long), evaluation or Evaluation())
+    parts = _functions(program, sharing(key, seeds), evaluation or Evaluation())
     lowered = parts.init.lower(key, values)
     init = lowered.compile()
     template = jax.tree.map(
@@ -97,13 +94,9 @@ class _Functions(NamedTuple):
 def _functions(
     program: Program,
     shared: Sharing,
-    long: Sharing,
     evaluation: Evaluation,
 ) -> _Functions:
-    """Jit once, so that a program that runs again, or resumes, is not compiled again.
-
-    `long` is how seeds share the devices in segments, which take long enough to copy states.
-    """
+    """Jit once, so that a program that runs again, or resumes, is not compiled again."""
 
     def start(key: Array, hyper: PyTree) -> TrainState:
         return program.init(key, **hyper)
@@ -120,7 +113,7 @@ def _functions(
 
     many = functools.partial(mapped, shared)
     by_learning = {
-        learning: mapped(long, functools.partial(segment, learning), (0, None))
+        learning: many(functools.partial(segment, learning), (0, None), long=True)
         for learning in (False, True)
     }
     return _Functions(
@@ -141,9 +134,11 @@ def mapped(
     shared: Sharing,
     fn: Callable[..., PyTree],
     in_axes: tuple[int | None, ...],
+    *,
+    long: bool = False,
 ) -> Callable[..., PyTree]:
     """Map a function over the seeds that share devices so; return it unchanged for None."""
-    return fn if shared is None else over_seeds(fn, in_axes=in_axes, **dict(shared))
+    return fn if shared is None else over_seeds(fn, in_axes=in_axes, long=long, **dict(shared))
 
 
 def number_of_seeds(key: Array) -> int | None:

@@ -28,6 +28,7 @@ def over_seeds(
     in_axes: int | Sequence[int | None] = 0,
     seed_batch: int | None = None,
     devices: Sequence[jax.Device] | None = None,
+    long: bool = False,
 ) -> Callable[..., PyTree]:
     """Map a function of one training over many, under `jit`.
 
@@ -42,13 +43,14 @@ def over_seeds(
         for each core (`XLA_FLAGS=--xla_force_host_platform_device_count=2`). "auto": sharded where
         there are several devices and seeds, else batched if `seed_batch` is given, else vmap;
         without `seed_batch`, CPUs take 8 to 16 at a time, which stay in the caches, if that divides
-        their number and the arguments are small, such as keys and hyper-parameters.
+        their number and the arguments are small, such as keys and hyper-parameters, or `long`.
       in_axes: for each argument, or for all: 0 if its leaves have a leading axis of seeds, None if
         all trainings share it.
       seed_batch: trainings at a time on a device; each call copies what they are given and return.
         All if None, which "batched" refuses; "vmap" refuses a number.
       devices: to shard over; those of the default backend if None. As many are used as divide the
         number of seeds.
+      long: true if a call takes so long that it may copy states.
 
     Returns:
       The function; its results have the leading axis.
@@ -64,13 +66,13 @@ def over_seeds(
 
     def mapped(*args: PyTree) -> PyTree:
         axes = _axes(in_axes, args)
-        leaves = jax.tree.leaves([arg for arg, axis in zip(args, axes, strict=True) if axis == 0])
+        leaves = jax.tree.leaves(_with_seeds(args, axes))
         num = np.shape(leaves[0])[0]
         mesh = _mesh(num if strategy in ("auto", "sharded") else 1, devices)
         size = seed_batch
         small = sum(math.prod(np.shape(leaf)[1:]) for leaf in leaves) <= _VALUES
-        if strategy == "auto" and size is None and small:
-            size = in_caches(num, devices)
+        if strategy == "auto" and size is None and (small or long):
+            size = _in_caches(num // mesh.size, mesh)
         batched = jax.vmap(fn, axes) if size is None else _in_batches(fn, axes, size)
         if mesh.size == 1 and strategy != "sharded":
             return batched(*args)
@@ -91,13 +93,16 @@ def _axes(in_axes: int | Sequence[int | None], args: Sequence[PyTree]) -> tuple[
     return axes
 
 
-def in_caches(num: int, devices: Sequence[jax.Device] | None = None) -> int | None:
-    """Return how many of so many trainings a CPU should take at a time; None for all."""
-    mesh = _mesh(num, devices)
-    share = num // mesh.size
-    if mesh.devices.flat[0].platform != "cpu" or share <= _MANY:
+def _with_seeds(args: Sequence[PyTree], axes: Sequence[int | None]) -> list[PyTree]:
+    """Return the arguments whose leaves have an axis of seeds."""
+    return [arg for arg, axis in zip(args, axes, strict=True) if axis == 0]
+
+
+def _in_caches(num: int, mesh: Mesh) -> int | None:
+    """Return how many of a device's trainings to take at a time; None for all."""
+    if mesh.devices.flat[0].platform != "cpu" or num <= _MANY:
         return None
-    return next((size for size in range(_MANY, _FEW - 1, -1) if share % size == 0), None)
+    return next((size for size in range(_MANY, _FEW - 1, -1) if num % size == 0), None)
 
 
 def _in_batches(
@@ -106,9 +111,7 @@ def _in_batches(
     """Map in a loop over batches; results overwrite arguments, so that states are held once."""
 
     def run(*args: PyTree) -> PyTree:
-        mapped, tree = jax.tree.flatten(
-            [a for a, axis in zip(args, axes, strict=True) if axis == 0]
-        )
+        mapped, tree = jax.tree.flatten(_with_seeds(args, axes))
         num = np.shape(mapped[0])[0]
 
         def one(leaves: Sequence[Array]) -> PyTree:
