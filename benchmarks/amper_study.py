@@ -5,9 +5,9 @@
 Memories are full, and their priorities follow a law. Each system draws 3,000 batches of 64 through
 `Replay.sample`, and the drawn priorities are compared with P(i) = p_i / sum p by the KL divergence
 of histograms, over 50 bins of equal width and over 50 parts of equally many items. Recorded beside:
-how many of the items are drawn in as many draws as there are items, from how many candidates a call
-drew, and how well the given probabilities correct for the drawing. This measures distributions, not
-time; nothing is learned.
+how many of the items are drawn in as many draws as there are items, how often the 1 % of highest
+priorities are, from how many candidates a call drew, and how well the given probabilities correct
+for the drawing. This measures distributions, not time; nothing is learned.
 
 Uniform replay and a sum tree draw the same number of batches. What the tree shows is what is left
 of the divergence when only the number of draws limits it. `--plot` draws the distributions and the
@@ -85,6 +85,7 @@ def record(report: Report, system: str, setting: Setting, found: Drawn) -> None:
     report.add(
         case, system, "error of weights, by 50 parts of the items", "of 1", found.weight_errors
     )
+    report.add(case, system, "draws of the highest 1 %", "of PER's", [found.highest])
     report.add(case, system, "draws given a probability of 0", "of the draws", [found.unknown])
     if system in AMPER:
         report.add(case, system, "candidates of a call", "of N", [found.candidates])
@@ -129,7 +130,12 @@ def others(results: Results) -> Table:
     """Record the other metrics at the base setting."""
     title = f"m = {BASE_GROUPS}, CSP ratio {BASE_RATIO}, {BASE_SIZE:,} items"
     table = Table("priorities, system", title=title)
-    for name in ("items drawn in N draws", "candidates of a call", "median error of weights"):
+    for name in (
+        "items drawn in N draws",
+        "candidates of a call",
+        "median error of weights",
+        "draws of the highest 1 %, of PER's",
+    ):
         table.add_column(name, justify="right")
     for law in LAWS:
         for system in (*PLAIN, *AMPER):
@@ -140,6 +146,7 @@ def others(results: Results) -> Table:
                     f"{np.median(found.coverage):.3f}",
                     f"{found.candidates:.3f}" if system in AMPER else "",
                     f"{np.median(found.weight_errors):.3f}",
+                    f"{found.highest:.3f}",
                 )
     return table
 

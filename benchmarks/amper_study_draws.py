@@ -43,11 +43,19 @@ class Setting(NamedTuple):
         return text if not self.groups else f"{text}, m = {self.groups}, CSP ratio {self.ratio:g}"
 
 
+def with_new(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return what training leaves: small errors, and 1 % of items that nothing has drawn yet."""
+    values = np.abs(rng.normal(size=size))
+    values[: size // 100] = 40
+    return values
+
+
 LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "uniform": lambda rng, n: rng.uniform(size=n),
     "exponential": lambda rng, n: rng.exponential(size=n),
     "|normal|": lambda rng, n: np.abs(rng.normal(size=n)),
     "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "|normal| and 1 % new": with_new,
 }
 
 
@@ -121,6 +129,7 @@ class Drawn:
       frequency: [BINS] mean over a part's items of how often a draw gives one.
       estimate: [BINS] what `Sample.probabilities` say of it.
       bins: [BINS] part of the draws in each bin.
+      highest: how often the 1 % of the items with the highest priorities are drawn, over PER's.
     """
 
     divergence: float
@@ -132,6 +141,7 @@ class Drawn:
     frequency: np.ndarray
     estimate: np.ndarray
     bins: np.ndarray
+    highest: float
 
 
 def draw(system: str, setting: Setting, calls: int) -> Drawn:
@@ -159,6 +169,8 @@ def count(known: Priorities, slots: np.ndarray, probabilities: np.ndarray) -> Dr
     drawn = given > 0
     inverse = np.bincount(known.part[flat[drawn]], 1 / given[drawn], minlength=BINS)
     share = inverse / inverse.sum() * size / items
+    highest = np.zeros(size, bool)
+    highest[np.argsort(known.values)[-(size // 100) :]] = True
     with np.errstate(invalid="ignore"):
         estimate = np.bincount(known.part[flat[drawn]], minlength=BINS) / inverse
     return Drawn(
@@ -171,6 +183,7 @@ def count(known: Priorities, slots: np.ndarray, probabilities: np.ndarray) -> Dr
         parts / items / flat.size,
         estimate,
         bins / flat.size,
+        float(highest[flat].mean() / known.exact[highest].sum()),
     )
 
 

@@ -65,7 +65,7 @@ def at(base: Setting, system: str, law: str) -> Setting:
 def distributions(results: Results, base: Setting) -> Figure:
     """Draw the samples of each system for each law beside those of exact PER."""
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 9}):
-        figure = Figure(figsize=(15, 8.5), layout="constrained")
+        figure = Figure(figsize=(15, 2.1 * len(LAWS)), layout="constrained")
         grid = figure.subplots(len(LAWS), len(COLORS), sharex="row", sharey="row", squeeze=False)
         for row, law in zip(grid, LAWS, strict=True):
             known = priorities(law, base.size)
@@ -110,7 +110,7 @@ def over(results: Results, base: Setting, what: str) -> Figure:
         points = {value: (base.groups, value) for value in x}
         xlabel, fixed = "CSP ratio", f"m = {base.groups}"
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 10}):
-        figure = Figure(figsize=(13, 3.9), layout="constrained")
+        figure = Figure(figsize=(3.2 * len(LAWS), 3.9), layout="constrained")
         axes = figure.subplots(1, len(LAWS), sharey=True)
         for ax, law in zip(axes, LAWS, strict=True):
             curves = {
@@ -132,7 +132,7 @@ def over(results: Results, base: Setting, what: str) -> Figure:
 def probabilities(results: Results, base: Setting) -> Figure:
     """Return the probabilities that come with samples, beside counted ones."""
     with matplotlib.rc_context({"font.size": 9, "axes.titlesize": 10}):
-        figure = Figure(figsize=(13, 3.9), layout="constrained")
+        figure = Figure(figsize=(3.2 * len(LAWS), 3.9), layout="constrained")
         axes = figure.subplots(1, len(LAWS))
         for ax, law in zip(axes, LAWS, strict=True):
             pairs = {}

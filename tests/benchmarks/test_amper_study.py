@@ -54,11 +54,13 @@ def test_right_probabilities_give_right_weights(known):
     found = draws.count(known, slots, known.exact[slots])
     assert found.divergence < 0.001
     assert np.median(found.weight_errors) < 0.02
+    np.testing.assert_allclose(found.highest, 1, atol=0.05)
     assert found.unknown == 0
     np.testing.assert_allclose(found.estimate, found.frequency, rtol=0.3)
     wrong = draws.count(known, slots, np.ones(slots.shape))
     assert np.median(wrong.weight_errors) > 0.3
     some = np.where(slots == 7, 0.0, known.exact[slots])
+    assert draws.count(known, np.argsort(known.values)[None, :-5], np.ones((1, 495))).highest == 0
     left = draws.count(known, slots, some)
     np.testing.assert_allclose(left.unknown, np.mean(slots == 7))
 
