@@ -1,6 +1,7 @@
 """How fast deep agents train: against the plain loop that users write, and against SB3 and SBX.
 
     python benchmarks/training.py [--quick] [--rivals PYTHON] [--json PATH] [--plot PATH]
+    python benchmarks/training.py --one-thread [--quick] [--json PATH]
 
 DQN on CartPole in the settings of `training_settings.py`, with equal hyper-parameters and equal
 work: all systems collect, sample and update as often, with networks of the same size. Ours runs as
@@ -14,9 +15,14 @@ filled one. Rates are of wall time and of CPU time over all threads, medians ove
 rounds; claims compare wall times. Beside stand the share of what BLAS, measured in the same run,
 would need for the products of matrices alone, and what was learned for the same work. `--plot`
 draws the latter.
+
+`--one-thread` times one seed alone, ours and the plain loop's, where XLA has one thread to compute
+with (PJRT_NPROC=1): handing the parts of a small network's update from thread to thread costs more
+than it saves.
 """
 
 import argparse
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,11 +59,15 @@ BOUNDS = {("A", 1): 1.15, ("B", 1): 1.15, ("S", 1): 1.4}  # over the plain loop;
 RIVAL_BOUNDS = {"A": 9.0, "B": 10.0, "S": 40.0}  # over SB3
 SHARE_OF_UNIFORM = 1 / 1.3
 SHARE_OF_WHOLE = 0.95
+ONE_THREAD_PART = "one seed, one thread"
 
 
-def prepare(cache: str) -> None:
-    """As many host devices as cores, and a persistent cache of this run's own."""
-    use_all_cores()
+def prepare(cache: str, one_thread: bool = False) -> None:
+    """As many host devices as cores, or one thread; and a persistent cache of this run's own."""
+    if one_thread:
+        os.environ["PJRT_NPROC"] = "1"  # read when JAX first computes
+    else:
+        use_all_cores()
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
@@ -98,6 +108,17 @@ def claims(report: Report) -> None:
     report.claim(claim, SHARE_OF_WHOLE, [cases.CHUNK_CASE], cases.CHUNKED, cases.WHOLE, wall)
 
 
+def one_thread(report: Report, quick: bool, console: Console) -> None:
+    """Time one seed in each setting where XLA has one thread."""
+    run = cases.Run(report, rounds=3 if quick else 11)
+    for name, setting in SETTINGS.items():
+        case = setting.title(1)
+        console.print(f"{case} ...", highlight=False)
+        cases.speed(run, setting, 1, STEPS[name, 1])
+        claim = f"{case}, one thread: times as fast as the {cases.PLAIN}"
+        report.claim(claim, 1.0, [case], cases.OURS, cases.PLAIN, cases.WALL)
+
+
 def measure(
     report: Report, quick: bool, python: str | None, plot: Path | None, console: Console
 ) -> None:
@@ -127,20 +148,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds: under 5 minutes")
     parser.add_argument("--rivals", metavar="PYTHON", help="interpreter that has SB3 and SBX")
+    parser.add_argument(
+        "--one-thread", action="store_true", help="only one seed, with one thread of XLA's"
+    )
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="PATH", help="draw a picture there (PNG)")
     options = parser.parse_args(arguments)
     console = Console(width=160)
     with tempfile.TemporaryDirectory() as cache:
-        prepare(cache)
+        prepare(cache, options.one_thread)
         report = Report(
             PACKAGES,
             "training",
             quick=options.quick,
             seeds="JAX's keys 0 and 1, split for several seeds; rivals' from 0 on",
+            part=ONE_THREAD_PART if options.one_thread else None,
         )
-        measure(report, options.quick, options.rivals, options.plot, console)
-    claims(report)
+        if options.one_thread:
+            one_thread(report, options.quick, console)
+        else:
+            measure(report, options.quick, options.rivals, options.plot, console)
+            claims(report)
     report.finish(options.json, console)
 
 

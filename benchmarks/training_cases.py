@@ -32,8 +32,8 @@ class Run(NamedTuple):
 
     report: Report
     rounds: int
-    rivals: Rivals
-    peak: float  # FLOP per second of BLAS
+    rivals: Rivals | None = None
+    peak: float | None = None  # FLOP per second of BLAS
 
 
 def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int = 0) -> None:
@@ -59,12 +59,13 @@ def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int =
     for name, program in programs.items():
         trainers[name] = _trainer(_compiled(run.report, case, name, program, keys), keys)
         work[name] = seeds * steps
-    for name in run.rivals.systems if rival_steps else ():
-        trainers[name] = _asked(run.rivals, name, setting, rival_steps)
-        work[name] = rival_steps
+    if run.rivals is not None and rival_steps:
+        for name in run.rivals.systems:
+            trainers[name] = _asked(run.rivals, name, setting, rival_steps)
+            work[name] = rival_steps
     timings = in_turn(trainers, work, run.rounds)
     _record(run.report, case, timings, OURS)
-    for name in programs:
+    for name in programs if run.peak else ():
         share = training_limit.flops(setting) / run.peak / timings[name].wall
         run.report.add(case, name, training_limit.SHARE, "", share)
 
@@ -144,7 +145,7 @@ def learning(
         metrics, scores = jax.jit(train.over_seeds(program))(keys)
         run.report.add(case, name, RETURN, "mean of 100 episodes", np.asarray(scores))
         curves[name] = curve(metrics)
-    for name in run.rivals.systems:
+    for name in run.rivals.systems if run.rivals else ():
         scores = [
             np.mean(run.rivals.train(name, setting, steps, seed, evaluate=True)["returns"])
             for seed in range(rival_seeds)

@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -169,6 +170,17 @@ def test_chunks_are_timed_beside_the_whole(rivals):
     assert report.find(
         cases.CHUNK_CASE, f"{cases.CHUNKED} / {cases.WHOLE}", f"ratio of {cases.WALL}"
     )
+
+
+def test_one_seed_is_timed_by_itself(monkeypatch):
+    monkeypatch.setattr(benchmark, "SETTINGS", {"T": TINY})
+    monkeypatch.setattr(benchmark, "STEPS", {("T", 1): STEPS})
+    report = common.Report(())
+    benchmark.one_thread(report, quick=True, console=Console(quiet=True))
+    [claim] = report.claims
+    assert claim.claim.startswith("setting T, 1 seed, one thread")
+    assert claim.value > 0
+    assert not {record.metric for record in report.records} & {training_limit.SHARE}
 
 
 def test_claims_without_rivals_are_null():

@@ -13,6 +13,7 @@ from accel_rl.cli import runtime
 def fresh(monkeypatch):
     """An environment without settings, in a process that seems not to have imported jax."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
     monkeypatch.delitem(sys.modules, "jax")
     return monkeypatch
 
@@ -21,6 +22,13 @@ def test_defaults(fresh):
     runtime.prepare_jax()
     flag = f"--xla_force_host_platform_device_count={runtime.core_count()}"
     assert os.environ["XLA_FLAGS"] == flag
+
+
+@pytest.mark.parametrize(("threads", "devices"), [("1", 1), ("3", 3), ("0", None), ("all", None)])
+def test_as_many_devices_as_threads(fresh, threads, devices):
+    fresh.setenv("PJRT_NPROC", threads)
+    runtime.prepare_jax()
+    assert os.environ["XLA_FLAGS"].endswith(f"={devices or runtime.core_count()}")
 
 
 def test_what_the_user_set_stays(fresh):

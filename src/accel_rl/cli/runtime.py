@@ -8,19 +8,22 @@ import types
 from accel_rl.io.machine import core_count
 
 _DEVICE_FLAG = "--xla_force_host_platform_device_count"
+_THREADS = "PJRT_NPROC"  # XLA's variable for the threads that a CPU computes with
 
 
 def prepare_jax() -> None:
-    """Configure jax with one CPU device per core.
+    """Configure jax with one CPU device per core, or per thread that PJRT_NPROC allows.
 
-    A variable that the user has set stays. Once jax is imported this does nothing, because jax no
-    longer reads it.
+    XLA takes at least a thread for each device. A variable that the user has set stays. Once jax is
+    imported this does nothing, because jax no longer reads it.
     """
     if "jax" in sys.modules:
         return
     flags = os.environ.get("XLA_FLAGS", "")
     if _DEVICE_FLAG not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={core_count()}".strip()
+        threads = os.environ.get(_THREADS, "")
+        count = int(threads) if threads.isdecimal() and int(threads) else core_count()
+        os.environ["XLA_FLAGS"] = f"{flags} {_DEVICE_FLAG}={count}".strip()
 
 
 def import_gymnax() -> None:
