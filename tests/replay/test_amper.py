@@ -61,15 +61,28 @@ def keys_of(fractions, bits):
     return np.minimum(np.floor(np.float64(fractions) * top + 0.5), top).astype(f"u{bits // 8}")
 
 
-def search_of(mode, weights, words, *, csp_ratio=RATIO, size=None, groups=GROUPS, bits=32):
-    """Keys of representatives, and the radius or the number of don't-care bits of each."""
+def reach_of(weights, *, csp_ratio=RATIO, size=None, groups=GROUPS, **_):
+    """The radius over the value."""
     weights = np.float64(np.float32(weights))
-    highest, mean = weights.max(), weights.sum() / (size or weights.size)
-    ratio = min(csp_ratio * highest / (2 * mean), 1)
+    mean = weights.sum() / (size or weights.size)
+    return min(csp_ratio * weights.max() / (2 * mean), 1) / groups
+
+
+def fractions_of(mode, weights, **options):
+    """Weights over the end of the groups' range."""
+    highest = np.float32(weights).max()
+    if mode == "exact":
+        highest /= np.float32(1) - np.float32(reach_of(weights, **options))
+    return np.float32(weights) / highest
+
+
+def search_of(mode, weights, words, *, groups=GROUPS, bits=32, **options):
+    """Keys of representatives, and the radius or the number of don't-care bits of each."""
     random = queries_of(words, groups)
     value = np.float32((np.arange(groups) + random[0]) / groups)
     center = keys_of(value, bits)
-    reach = ratio / groups * np.float64(value) * 2.0**bits  # radius in keys
+    ratio = reach_of(weights, groups=groups, **options)
+    reach = ratio * np.float64(value) * 2.0**bits  # radius in keys
     if mode == "exact":
         return center, np.floor(reach).astype(np.int64)
     if mode == "prefix":  # from the highest 1 of the radius downwards
@@ -83,7 +96,7 @@ def search_of(mode, weights, words, *, csp_ratio=RATIO, size=None, groups=GROUPS
 def candidates(mode, weights, words, **options):
     """The candidate set of one call, as a CAM of plain cells finds it, bool [N]."""
     bits = options.get("bits", 32)
-    cam = Tcam(keys_of(np.float32(weights) / np.float32(weights.max()), bits), weights > 0)
+    cam = Tcam(keys_of(fractions_of(mode, weights, **options), bits), weights > 0)
     center, second = search_of(mode, weights, words, **options)
     if mode == "exact":
         return cam.any_radius(center, second)
@@ -123,9 +136,7 @@ def test_draws_are_uniform_over_what_the_cam_finds(mode, form):
         assert found.size > 10
         assert_distributed(slots, found)
         included = LAWS[mode](
-            weights[slots] / weights.max(),
-            np.float32(RATIO * weights.max() / (2 * weights.mean()) / GROUPS),
-            GROUPS,
+            fractions_of(mode, weights)[slots], np.float32(reach_of(weights)), GROUPS
         )
         # Tries are counted up to the last draw: the set's size is exact for "match" only.
         np.testing.assert_allclose(
@@ -276,6 +287,23 @@ def test_distribution_is_near_that_of_prioritised_replay(mode, most):
     assert divergence(fr(mode)[0]) <= most
 
 
+@pytest.mark.parametrize("mode", ["exact", pytest.param("dithered", marks=SLOW)])
+def test_what_is_new_is_drawn_in_proportion(mode):
+    """Items at the end of the range, far above the rest, where lambda' is below a half.
+
+    Less what it costs that a set has all of them or none.
+    """
+    weights = np.abs(np.random.default_rng(5).normal(size=6_000)).astype(np.float32)
+    weights[:60] = 40
+    _, draw, _ = sampler(mode, "match", weights.size)
+    state = filled(mode, "match", weights, csp_ratio=0.02)
+    words = jax.random.bits(jax.random.key(6), (500, SEEDS, BATCH))
+    span = replay.Span(jnp.int32(0), jnp.int32(weights.size))
+    slots, _ = jax.lax.map(lambda each: draw(state, span, jnp.zeros(BATCH), each), words)
+    part = np.mean(np.asarray(slots) < 60) / (weights[:60].sum() / weights.sum())
+    assert 0.8 < part < 1
+
+
 @modes
 def test_importance_weights_make_means_nearly_unbiased(mode):
     """Within 2 %: the set's size is an estimate, and groups share values within a call.
@@ -311,7 +339,7 @@ def test_the_set_has_the_size_that_was_asked_for(mode, low, high):
     weights = UNIT[:4000]
     for seed in range(150):
         center, second = search_of(mode, weights, words_of(seed, 2))
-        keys = keys_of(weights / weights.max(), 32).astype(np.int64)[:, None]
+        keys = keys_of(fractions_of(mode, weights), 32).astype(np.int64)[:, None]
         center = center.astype(np.int64)
         if mode == "exact":
             hits = np.abs(keys - center) <= second
@@ -321,8 +349,8 @@ def test_the_set_has_the_size_that_was_asked_for(mode, low, high):
     assert low * RATIO < np.mean(found) < high * RATIO
     # And so the memory's own sets: a probability is how often the item is included over the size.
     slots, p = large(replay.amper_fr, mode, csp_ratio=RATIO, calls=500)
-    reach = np.float32(RATIO * UNIT.max() / (2 * UNIT.astype(float).mean()) / GROUPS)
-    included = np.asarray(LAWS[mode](UNIT[slots.ravel()] / UNIT.max(), reach, GROUPS))
+    fractions = fractions_of(mode, UNIT)[slots.ravel()]
+    included = np.asarray(LAWS[mode](fractions, np.float32(reach_of(UNIT)), GROUPS))
     sizes = included / p.ravel()
     assert low * RATIO < sizes.mean() / LARGE < high * RATIO
 

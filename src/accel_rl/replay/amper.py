@@ -72,7 +72,8 @@ def amper_fr(
     The hyper-parameters are leaves: `alpha` (0.6) as in prioritised replay, and `csp_ratio` (0.15),
     the target size of the candidate set over that of the buffer. lambda' follows from it, since the
     ratio is about 2 * lambda' * mean / highest of p^alpha. lambda' is at most 1, so heavy tails
-    make the set smaller than its target.
+    make the set smaller than its target. Groups reach to the highest weight; for "exact", to the
+    highest value whose ball holds that, or new items would be found from below alone.
 
     `Sample.probabilities` are estimates: the inclusion probability of the item (see `inclusion`)
     over the size of this call's candidate set, itself estimated from the fraction of random slots
@@ -102,6 +103,8 @@ def amper_fr(
         mean = positive(state.blocks.total) / jnp.maximum(span.size, 1).astype(jnp.float32)
         ratio = jnp.minimum(state.csp_ratio * highest / (2 * mean), np.float32(1))
         reach = ratio / np.float32(groups)  # radius over value
+        if mode == "exact":
+            highest /= 1 - reach
         value = representatives(words, groups)
         width = 2 * reach * value * np.float32(2.0**key_bits)  # in keys
         center = am.encode(value, bits=key_bits)

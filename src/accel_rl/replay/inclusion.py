@@ -1,10 +1,10 @@
 """Probabilities that AMPER-fr's candidate set includes an item, in closed form.
 
-Priorities are fractions x of the largest priority. Each of m groups draws its representative value
-V uniformly from its m-th of [0, 1] and includes x if a set around V contains x. The sets of
-different groups are independent, so the probability is 1 - prod_g (1 - P_g(x)), where P_g(x) is the
-probability over the group's values V that the set around V contains x. Keys are treated as real
-numbers, because their steps are small compared with the sets.
+Priorities are fractions x of the end of the groups' range. Each of m groups draws its
+representative value V uniformly from its m-th of [0, 1] and includes x if a set around V contains
+x. The sets of different groups are independent, so the probability is 1 - prod_g (1 - P_g(x)),
+where P_g(x) is the probability over the group's values V that the set around V contains x. Keys are
+treated as real numbers, because their steps are small compared with the sets.
 """
 
 import jax
