@@ -68,12 +68,14 @@ class Priorities:
       exact: [N] float64, p_i / sum p.
       bin: [N] int, which of `BINS` parts of [0, highest], equally wide, holds each.
       part: [N] int, which of `BINS` parts of the items in order, equally many, each is in.
+      highest: [N] bool, whether each is among the 1 % with the highest priorities.
     """
 
     values: np.ndarray
     exact: np.ndarray
     bin: np.ndarray
     part: np.ndarray
+    highest: np.ndarray
 
     @property
     def edges(self) -> np.ndarray:
@@ -88,9 +90,10 @@ def priorities(law: str, size: int) -> Priorities:
     values = np.maximum(drawn, 1e-6).astype(np.float32)
     weights = values.astype(np.float64)
     number = np.minimum((weights / weights.max() * BINS).astype(int), BINS - 1)
-    part = np.empty(size, int)
-    part[np.argsort(values, kind="stable")] = np.arange(size) * BINS // size
-    return Priorities(values, weights / weights.sum(), number, part)
+    rank = np.empty(size, int)
+    rank[np.argsort(values, kind="stable")] = np.arange(size)
+    part, highest = rank * BINS // size, rank >= size - size // 100
+    return Priorities(values, weights / weights.sum(), number, part, highest)
 
 
 @functools.cache
@@ -169,8 +172,6 @@ def count(known: Priorities, slots: np.ndarray, probabilities: np.ndarray) -> Dr
     drawn = given > 0
     inverse = np.bincount(known.part[flat[drawn]], 1 / given[drawn], minlength=BINS)
     share = inverse / inverse.sum() * size / items
-    highest = np.zeros(size, bool)
-    highest[np.argsort(known.values)[-(size // 100) :]] = True
     with np.errstate(invalid="ignore"):
         estimate = np.bincount(known.part[flat[drawn]], minlength=BINS) / inverse
     return Drawn(
@@ -183,7 +184,7 @@ def count(known: Priorities, slots: np.ndarray, probabilities: np.ndarray) -> Dr
         parts / items / flat.size,
         estimate,
         bins / flat.size,
-        float(highest[flat].mean() / known.exact[highest].sum()),
+        float(known.highest[flat].mean() / known.exact[known.highest].sum()),
     )
 
 

@@ -63,7 +63,7 @@ ONE_THREAD_PART = "one seed, one thread"
 
 
 def prepare(cache: str, one_thread: bool = False) -> None:
-    """As many host devices as cores, or one thread; and a persistent cache of this run's own."""
+    """Set a host device for each core, or one thread, and a persistent cache of this run's own."""
     if one_thread:
         os.environ["PJRT_NPROC"] = "1"  # read when JAX first computes
     else:

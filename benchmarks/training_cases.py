@@ -59,10 +59,9 @@ def speed(run: Run, setting: Setting, seeds: int, steps: int, rival_steps: int =
     for name, program in programs.items():
         trainers[name] = _trainer(_compiled(run.report, case, name, program, keys), keys)
         work[name] = seeds * steps
-    if run.rivals is not None and rival_steps:
-        for name in run.rivals.systems:
-            trainers[name] = _asked(run.rivals, name, setting, rival_steps)
-            work[name] = rival_steps
+    for name in run.rivals.systems if run.rivals and rival_steps else ():
+        trainers[name] = _asked(run.rivals, name, setting, rival_steps)
+        work[name] = rival_steps
     timings = in_turn(trainers, work, run.rounds)
     _record(run.report, case, timings, OURS)
     for name in programs if run.peak else ():

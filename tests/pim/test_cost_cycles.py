@@ -47,7 +47,7 @@ def test_peak_updates_of_a_dpu(numerics, millions):
 
 
 def test_derived_rules_differ_from_q_learning_by_their_operations():
-    """By hand for FP32 and 4 actions: base 391, entry 38, add 71, product 183, draw 46."""
+    """FP32 and 4 actions by hand: base 391, entry 38, add 71, product 183, draw 46."""
     expected = {
         "sarsa": 391 + 3,
         "sarsa_epsilon_greedy": 391 + 4 * 38 + 2 * 46 + 3,

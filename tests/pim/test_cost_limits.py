@@ -1,4 +1,4 @@
-"""What the cost model must not do, what fits a DPU, and the roofline."""
+"""Properties of the cost model, the limits of a DPU, and the roofline."""
 
 import dataclasses
 import math

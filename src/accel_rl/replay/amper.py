@@ -103,14 +103,13 @@ def amper_fr(
         mean = positive(state.blocks.total) / jnp.maximum(span.size, 1).astype(jnp.float32)
         ratio = jnp.minimum(state.csp_ratio * highest / (2 * mean), np.float32(1))
         reach = ratio / np.float32(groups)  # radius over value
-        if mode == "exact":
-            highest /= 1 - reach
+        end = highest / (1 - reach) if mode == "exact" else highest  # of the groups' range
         value = representatives(words, groups)
         width = 2 * reach * value * np.float32(2.0**key_bits)  # in keys
         center = am.encode(value, bits=key_bits)
 
         def keys(weights: Array) -> Array:
-            return am.encode(weights / highest, bits=key_bits)
+            return am.encode(weights / end, bits=key_bits)
 
         def member(weights: Array, slots: Array) -> Array:
             if mode == "exact":
@@ -125,7 +124,7 @@ def amper_fr(
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
             return am.any_match(keys(weights), center, dont_cares)
 
-        return Search(member, lambda weights, slots: law(weights / highest, reach, groups))
+        return Search(member, lambda weights, slots: law(weights / end, reach, groups))
 
     def make(ring: Ring, selective: bool) -> Sampler:
         return amper_sampler(ring, weights_only(ring), assign_weights, search, groups, form)
