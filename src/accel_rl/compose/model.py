@@ -6,6 +6,7 @@ PEARL's closed form, a special case of this model, is in `pearl`. See `docs/comp
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping as Table
@@ -113,6 +114,7 @@ def _simulated(mapping: Mapping, costs: Costs, schedule: Schedule) -> list[Worke
     around = costs.bookkeeping
     seconds = {step: costs.step(mapping, step).seconds + around for step in STEPS}
 
+    @functools.cache  # the simulation asks at each event, for a few pairs
     def slowdown(step: str, other: str) -> float:
         if "handoff" in (step, other):
             return 1.0
