@@ -8,7 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "accel_rl"
-FOUNDATION = {"types", "arguments", "control_flow"}
+FOUNDATION = {"types", "arguments", "control_flow", "words"}
 BASE = FOUNDATION | {"envs", "am", "networks", "tabular"}
 MIDDLE = BASE | {"datasets", "replay", "agents", "io"}
 ALLOWED = {
@@ -16,6 +16,7 @@ ALLOWED = {
     "arguments": set(),
     "cache": set(),
     "control_flow": {"types"},
+    "words": {"types"},
     "native": set(),
     "testing": MIDDLE | {"compose", "remote"},
     "envs": FOUNDATION,

@@ -1,7 +1,7 @@
 """Checks of arguments, before anything is traced.
 
 Errors name the argument, its valid values and the given value. Traced values pass, since only their
-shape and dtype are known. This module does not import JAX or NumPy, for callers that avoid them.
+shape and dtype are known. This module imports JAX and NumPy only when they are needed.
 """
 
 import difflib
@@ -64,6 +64,21 @@ def within(name: str, value: Any, interval: str) -> Any:
     if not (above and below):
         raise ValueError(f"{name} must be {_in_words(interval)}, got {value}")
     return value
+
+
+def scalar_within(name: str, value: Any, interval: str) -> Any:
+    """Check a real scalar, in an interval such as "[0, 1)" unless it is traced.
+
+    Returns:
+      The scalar as a JAX array, [] float32.
+    """
+    import jax
+
+    if isinstance(value, jax.core.Tracer):
+        real(name, value)
+    else:
+        within(name, value, interval)
+    return jax.numpy.asarray(value, jax.numpy.float32)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import pytest
 from chi_square import assert_distributed, assert_independent
 
 from accel_rl import am
-from accel_rl.am.words import high_product, mixed_words, stream_seeds
+from accel_rl.words import high_product, mixed_words, stream_seeds
 
 LINES = np.random.default_rng(0).random(3000) < 0.15
 CALLS, NUM = 1500, 64

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_rl.compose.objectives import efficiency, pareto, throughput, weighted
+from accel_rl.compose.objectives import joules_per_sample, pareto, seconds_per_sample, weighted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,16 +23,16 @@ ESTIMATES = st.builds(Estimated, POSITIVE, POSITIVE, st.integers(1, 4096))
 
 def test_objectives_as_worked_out_by_hand():
     estimate = Estimated(seconds=2.0, joules=32.0, samples=4)
-    assert throughput(estimate) == 0.5
-    assert efficiency(estimate) == 8.0
+    assert seconds_per_sample(estimate) == 0.5
+    assert joules_per_sample(estimate) == 8.0
     assert weighted(0.5)(estimate) == pytest.approx(math.sqrt(0.5 * 8.0))
     assert weighted(0.25)(estimate) == pytest.approx(0.5**0.75 * 8.0**0.25)
 
 
 @given(ESTIMATES)
 def test_the_ends_of_the_weight_are_the_other_objectives(estimate):
-    assert weighted(0)(estimate) == throughput(estimate)
-    assert weighted(1)(estimate) == efficiency(estimate)
+    assert weighted(0)(estimate) == seconds_per_sample(estimate)
+    assert weighted(1)(estimate) == joules_per_sample(estimate)
 
 
 @given(ESTIMATES, ESTIMATES, st.floats(0, 1), POSITIVE, POSITIVE)
@@ -49,8 +49,8 @@ def test_units_change_no_order(one, two, weight, time_unit, energy_unit):
 
 def test_throughput_asks_for_no_joules_and_the_others_do():
     unknown = Estimated(1.0, None)
-    assert weighted(0)(unknown) == throughput(unknown) == 1.0
-    for objective in (efficiency, weighted(0.5), lambda e: pareto([e])):
+    assert weighted(0)(unknown) == seconds_per_sample(unknown) == 1.0
+    for objective in (joules_per_sample, weighted(0.5), lambda e: pareto([e])):
         with pytest.raises(ValueError, match="joules must be known"):
             objective(unknown)
     with pytest.raises(ValueError, match=r"weight must be from 0 to 1, got 1\.5"):

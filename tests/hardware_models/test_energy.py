@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel_rl.hardware_models.energy import (
-    Meter,
-    Power,
-    iteration_joules,
-    power_status,
-    samples_per_joule,
-)
+from accel_rl.hardware_models.energy import Meter, Power, iteration_joules, power_status
 
 CPU = Power(idle=10.0, active=60.0, status="declared", source="a made-up data sheet")
 GPU = Power(idle=30.0, active=300.0, status="declared", source="a made-up data sheet")
@@ -26,7 +20,6 @@ def test_an_iteration_as_worked_out_by_hand():
     busy = {"cpu": 0.5, "gpu": 1.5}
     found = iteration_joules({"cpu": CPU, "gpu": GPU}, busy, 2.0)
     assert found == pytest.approx(60 * 0.5 + 10 * 1.5 + 300 * 1.5 + 30 * 0.5)
-    assert samples_per_joule(1020.0, found) == pytest.approx(1020 / 510)
 
 
 def test_a_device_left_out_of_busy_idles():
@@ -66,8 +59,6 @@ def test_what_is_wrong_is_named():
         iteration_joules({"cpu": CPU}, {}, math.nan)
     with pytest.raises(ValueError, match="busy device must be one of cpu, got 'gpu'"):
         iteration_joules({"cpu": CPU}, {"gpu": 0.0}, 1.0)
-    with pytest.raises(ValueError, match="joules must be above 0"):
-        samples_per_joule(1, 0)
     with pytest.raises(ValueError, match="period must be above 0"):
         Meter(period=0)
 

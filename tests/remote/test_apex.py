@@ -119,7 +119,7 @@ def test_actors_and_a_learner_keep_the_ratio(serve, shards):
 
     def act(number):
         try:
-            run_actor(TINY, address, number, going=lambda: going[0])
+            run_actor(TINY, address, number, should_continue=lambda: going[0])
         except Exception as error:
             errors.append(error)
             going[0] = False

@@ -14,10 +14,10 @@ from accel_rl import envs, remote, train
 from accel_rl.agents import dqn
 from accel_rl.remote import ConnectionLost, RemotePort
 from accel_rl.remote.apex import LocalServers, mailbox
-from accel_rl.remote.apex.learning import Heard, _parts
+from accel_rl.remote.apex.learning import ActorMetrics, _parts
 from accel_rl.remote.apex.mailbox import ActorReport, Newest, Publisher
 from accel_rl.remote.closing import Closing
-from accel_rl.remote.recovery import Lane, patiently
+from accel_rl.remote.recovery import Lane, retry_connect
 from accel_rl.train.pipeline.actors import Published, Version
 
 ENV = envs.environment("CartPole-v1")
@@ -67,7 +67,7 @@ def test_a_port_outlives_its_server(server):
 
 @pytest.mark.filterwarnings("ignore:server 0 ended:RuntimeWarning")
 def test_a_server_with_a_log_is_not_empty_again(built, tmp_path):
-    with LocalServers(tmp_path, 1, restarts=1, kept=tmp_path / "kept") as servers:
+    with LocalServers(tmp_path, 1, restarts=1, snapshot_folder=tmp_path / "kept") as servers:
         port = port_at(servers.addresses[0], 30.0)
         add(port, 8)
         assert port.can_sample()  # all pushes were answered
@@ -144,7 +144,7 @@ def test_a_lane_repeats_what_was_not_done():
     with pytest.raises(remote.NoSuchTable):
         Lane(connect, 0.0).call(request)
     with pytest.raises(remote.NoSuchTable):
-        patiently(lambda: request(0), 30.0, going=lambda: False)
+        retry_connect(lambda: request(0), 30.0, should_continue=lambda: False)
 
 
 def test_a_restarted_learner_publishes_above_what_is_there(serve, connect):
@@ -184,7 +184,7 @@ def test_episodes_of_before_are_not_counted_again(serve, connect):
     client = connect(serve().address)
     first = ActorReport(0, 9, 100, 3, 2, 40.0, 20.0)
     mailbox.report(client, TINY.run, 0, first)
-    heard = Heard(client, TINY, 50)
+    heard = ActorMetrics(client, TINY, 50)
     row = heard.since(10)
     assert (row["episodes"], row["acted_steps"], row["policy_age_max"]) == (0, 100, 57)
     mailbox.report(client, TINY.run, 0, ActorReport(1, 9, 150, 40, 3, 50.0, 25.0, 4))
@@ -217,7 +217,7 @@ def test_a_server_killed_while_it_starts_is_started_again(server, monkeypatch):
     monkeypatch.setattr(server, "_start", fail_once)
     server.running[0].process.kill()
     wait_until(lambda: server.restarted == 2)
-    with patiently(lambda: remote.ReplayClient(server.addresses[0]), 30.0) as client:
+    with retry_connect(lambda: remote.ReplayClient(server.addresses[0]), 30.0) as client:
         assert client.stats()
     assert server.gone() is None
     assert os.path.exists(server.addresses[0].removeprefix("unix:"))

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from checksums import checked
 from processes import LIMIT, start, wait_until
 
 from accel_rl import remote
@@ -32,8 +33,8 @@ def dial(address):
     return raw
 
 
-def hello(raw, checked=False):
-    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24), checked=checked))
+def hello(raw):
+    raw.sendall(wire.request_frame(Op.HELLO, fixed=bytes(24)))
     return wire.read_header(raw.recv(64), 64).session
 
 
@@ -167,7 +168,7 @@ def test_what_is_no_frame(serve, connect, change, status):
     good = connect(server.address)
     raw = dial(server.address)
     session = hello(raw)
-    frame = bytes(wire.request_frame(Op.PING, session=session, checked=True))
+    frame = checked(wire.request_frame(Op.PING, session=session))
     raw.sendall(change(frame))
     assert status_of_reply(raw) == status
     assert at_its_end(raw)

@@ -7,6 +7,7 @@ import numpy as np
 import processes
 import pytest
 from bad_network import BadNetwork
+from checksums import checked
 from hypothesis import settings
 from test_server_machine import ServerMachine
 
@@ -138,7 +139,7 @@ def test_garbage_is_counted(serve, connect):
     server = serve(udp_port=0)
     client = connect(server.addresses[1])
     where = parse_address(server.addresses[1])
-    ping = bytes(wire.request_frame(Op.PING, session=client._session, request=1, checked=True))
+    ping = checked(wire.request_frame(Op.PING, session=client._session, request=1))
     damaged = bytearray(ping)
     damaged[50] ^= 1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
@@ -147,7 +148,7 @@ def test_garbage_is_counted(serve, connect):
         for garbage in (b"", b"ARLR", bytes(64), bytes(60_000), damaged, ping[:-1]):
             raw.send(garbage)
         # A token that nobody has is answered, so that its client need not wait.
-        raw.send(wire.request_frame(Op.PING, session=1, request=7, checked=True))
+        raw.send(checked(wire.request_frame(Op.PING, session=1, request=7)))
         header = wire.read_header(raw.recv(64), 64)
         assert (header.op, header.session, header.request) == (16, 1, 7)
     assert client.ping(b"still") == b"still"
@@ -163,9 +164,7 @@ def test_fragments_that_never_become_whole(serve, connect):
     where = parse_address(server.addresses[1])
     head = wire.request_frame(Op.PUSH, session=client._session, request=50, table=0)
     struct.pack_into("<HHI", head, 28, 0, 11_000, 40 + 11_000 * 1400)
-    datagram = bytearray(head[:40] + bytes(1400))
-    struct.pack_into("<H", datagram, 6, wire.CHECKED)
-    wire.U32.pack_into(datagram, wire.CHECKSUM_AT, wire.crc32c(datagram))
+    datagram = checked(head[:40] + bytes(1400))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as raw:
         raw.connect((where.host, where.port))
         raw.send(datagram)

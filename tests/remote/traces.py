@@ -4,6 +4,7 @@ import pathlib
 import struct
 
 import numpy as np
+from checksums import checked
 
 from accel_rl.remote import Column, Limiter, TableSpec, wire
 from accel_rl.remote.wire import Op
@@ -51,18 +52,14 @@ def requests():
         ("open table", opening, {}),
         ("sample, with nothing there", Op.SAMPLE, table | {"fixed": struct.pack("<QI", 1, 2)}),
         ("push", Op.PUSH, table | {"fixed": weighted, "sections": _raw(PRIORITIES) + items}),
-        ("push, checked", Op.PUSH, table | {"fixed": alone, "sections": items, "checked": True}),
+        ("push, checked", Op.PUSH, table | {"fixed": alone, "sections": items}),
         (
             "push with NaN",
             Op.PUSH,
             table | {"fixed": weighted, "sections": _raw(nan) + items},
         ),
         ("sample", Op.SAMPLE, table | {"fixed": struct.pack("<QI", 2**63 + 5, 5)}),
-        (
-            "sample, checked",
-            Op.SAMPLE,
-            table | {"fixed": struct.pack("<QI", 6, 1), "checked": True},
-        ),
+        ("sample, checked", Op.SAMPLE, table | {"fixed": struct.pack("<QI", 6, 1)}),
         (
             "update, of a slot twice",
             Op.UPDATE,
@@ -104,5 +101,5 @@ def frames():
             wire.SESSION_AND_REQUEST.pack_into(op, wire.SESSION_AT, TOKEN, number)
             yield what, bytes(op)
         else:
-            arguments = {"session": TOKEN, "request": number} | arguments
-            yield what, bytes(wire.request_frame(op, **arguments))
+            frame = wire.request_frame(op, **{"session": TOKEN, "request": number} | arguments)
+            yield what, checked(frame) if what.endswith(", checked") else bytes(frame)

@@ -16,9 +16,9 @@ from chi_square import assert_distributed
 from tcam import Tcam
 
 from accel_rl import replay
-from accel_rl.am.words import SEEDS
 from accel_rl.replay import inclusion
 from accel_rl.replay.amper import query_words
+from accel_rl.words import SEEDS
 
 MODES = ("exact", "prefix", "dithered")
 FORMS = ("rejection", "match")

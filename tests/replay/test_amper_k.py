@@ -8,8 +8,8 @@ from chi_square import assert_distributed
 from test_amper import DRAWS, GROUPS, LARGE, UNIT, N, divergence, large, queries_of, words_of
 
 from accel_rl import replay
-from accel_rl.am.words import SEEDS
 from accel_rl.replay.amper_k import _counts, _key, _radius
+from accel_rl.words import SEEDS
 
 FULL = replay.Span(jnp.int32(0), jnp.int32(N))
 KEYS = 65280

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from chi_square import assert_distributed
 
-from accel_rl.am.words import stream_seeds
 from accel_rl.replay.members import draw_members
 from accel_rl.replay.sampler import Span
+from accel_rl.words import stream_seeds
 
 CAPACITY, NUM = 5000, 4096
 

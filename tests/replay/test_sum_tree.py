@@ -10,7 +10,8 @@ import quick
 from chi_square import assert_distributed
 
 from accel_rl.replay import sum_tree
-from accel_rl.replay.random import positions_of, uniform
+from accel_rl.replay.random import positions_of
+from accel_rl.words import unit_float
 
 CAPACITIES = (1, 5, 8, 9, 1000, 300_000)
 assign = jax.jit(sum_tree.assign)
@@ -118,7 +119,7 @@ def test_sums_do_not_drift(capacity):
             tree, least = carry
             a, b = jax.random.bits(key, (2, 8))
             slots = (a % np.uint32(capacity)).astype(jnp.int32)
-            weights = jnp.where(b % 4 > 0, jnp.exp(12 * uniform(b) - 6), 0)
+            weights = jnp.where(b % 4 > 0, jnp.exp(12 * unit_float(b) - 6), 0)
             tree = sum_tree.assign(tree, slots, weights)
             return (tree, jnp.minimum(least, tree.total)), None
 
@@ -148,7 +149,7 @@ def test_probabilities_are_exact_and_draws_follow_them(capacity):
     shares = np.bincount(classes, weights)
     assert_distributed(classes[slots], np.flatnonzero(shares), shares[shares > 0])
     words = jax.random.bits(jax.random.key(2), (3, num))
-    slots, found = jax.jit(sum_tree.draw)(tree, uniform(words[0]), words[1:])
+    slots, found = jax.jit(sum_tree.draw)(tree, unit_float(words[0]), words[1:])
     np.testing.assert_allclose(found, weights[slots] / weights.sum(dtype=float), rtol=1e-6)
 
 

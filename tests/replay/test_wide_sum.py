@@ -10,7 +10,8 @@ import quick
 from chi_square import assert_distributed
 
 from accel_rl.replay import wide_sum
-from accel_rl.replay.random import positions_of, uniform
+from accel_rl.replay.random import positions_of
+from accel_rl.words import unit_float
 
 CAPACITIES = (1, 2, 5, 8, 9, 1000, 30_000)
 
@@ -64,7 +65,7 @@ def test_probabilities_are_exact_and_draws_follow_them(capacity):
     shares = np.bincount(classes, weights)
     assert_distributed(classes[slots], np.flatnonzero(shares), shares[shares > 0])
     words = jax.random.bits(jax.random.key(2), (2, 1024))
-    slots, found = jax.jit(wide_sum.draw)(state, uniform(words[0]), words[1:])
+    slots, found = jax.jit(wide_sum.draw)(state, unit_float(words[0]), words[1:])
     np.testing.assert_allclose(found, weights[slots] / weights.sum(dtype=float), rtol=2e-6)
 
 

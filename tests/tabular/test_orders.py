@@ -12,6 +12,7 @@ import scipy.stats
 
 from accel_rl.tabular import make_order, random
 from accel_rl.tabular.orders import row_index
+from accel_rl.words import high_product
 
 KEY = random.stream_key(3, 1, 5, random.ORDER_STREAM)
 
@@ -71,7 +72,7 @@ def test_jumping_ahead_equals_stepping():
 def test_high_word_of_a_product_without_64_bits():
     rng = np.random.default_rng(0)
     draws, n = rng.integers(0, 2**32, (2, 1000), dtype=np.uint32)
-    product = random.below_large(jnp.asarray(draws), jnp.asarray(n))
+    product = high_product(jnp.asarray(draws), jnp.asarray(n))
     np.testing.assert_array_equal(product, (draws.astype(np.uint64) * n) >> np.uint64(32))
 
 

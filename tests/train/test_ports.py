@@ -11,17 +11,21 @@ from accel_rl import replay, train
 
 def make_port(example, capacity, batch_size, *, num_envs, n_step, sampler, alpha):
     memory = replay.make(example, capacity, batch_size, sampler, num_envs=num_envs, n_step=n_step)
-    return train.LocalPort(memory, {} if sampler == "uniform" else {"alpha": alpha})
+    return train.LocalPort(memory, memory.init(**hyper(sampler, alpha)))
 
 
 def make_split_port(example, capacity, batch_size, *, num_envs, n_step, sampler, alpha):
     memory = replay.make(example, capacity, batch_size, sampler, num_envs=num_envs, n_step=n_step)
-    return split(memory, {} if sampler == "uniform" else {"alpha": alpha})
+    return split(memory, memory.init(**hyper(sampler, alpha)))
 
 
-def split(memory, hyper=None, **kwargs):
-    devices = {"index_device": jax.devices()[2], "store_device": jax.devices()[5]}
-    return train.SplitPort(memory, hyper, **devices, **kwargs)
+def hyper(sampler, alpha=0.7):
+    return {} if sampler == "uniform" else {"alpha": alpha}
+
+
+def split(memory, state):
+    first, second = jax.devices()[2], jax.devices()[5]
+    return train.SplitPort(memory, state, index_device=first, store_device=second)
 
 
 @pytest.mark.parametrize("make", quick.only([make_port], [make_port, make_split_port]))
@@ -34,7 +38,7 @@ def test_is_the_memory_on_a_device():
     memory = replay.make(port_conformance.EXAMPLE, 64, 8, "prioritised", num_envs=2, n_step=2)
     steps, device = port_conformance.Steps(10), jax.devices()[3]
     state = memory.add(memory.init(alpha=0.7), steps.rows(0, 8))
-    port = train.LocalPort(memory, state=state, device=device)
+    port = train.LocalPort(memory, state, device=device)
     port.add(steps.rows(8))
     state = jax.jit(memory.add)(state, steps.rows(8))  # which the port has not given away
     wanted = jax.jit(memory.sample)(state, jax.random.key(1), 0.4, 0.9)
@@ -49,14 +53,6 @@ def test_is_the_memory_on_a_device():
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_bad_arguments():
-    memory = replay.make(port_conformance.EXAMPLE, 64, 8, "prioritised", num_envs=2)
-    with pytest.raises(ValueError, match="hyper-parameters are the state's"):
-        train.LocalPort(memory, {"alpha": 0.5}, state=memory.init())
-    with pytest.raises(TypeError, match="beta"):
-        train.LocalPort(memory, {"beta": 0.5})
-
-
 @pytest.mark.parametrize(
     ("sampler", "n_step"),
     [
@@ -68,9 +64,8 @@ def test_bad_arguments():
 )
 def test_split_is_what_is_together(sampler, n_step):
     memory = replay.make(port_conformance.EXAMPLE, 64, 8, sampler, num_envs=2, n_step=n_step)
-    hyper = {} if sampler == "uniform" else {"alpha": 0.7}
-    local, steps = train.LocalPort(memory, hyper), port_conformance.Steps(48)
-    parts = split(memory, hyper)
+    state, steps = memory.init(**hyper(sampler)), port_conformance.Steps(48)
+    local, parts = train.LocalPort(memory, state), split(memory, state)
 
     def same(ours, theirs):
         for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
@@ -88,7 +83,7 @@ def test_split_is_what_is_together(sampler, n_step):
     for tree, device in ((index, 2), (sampled.indices, 2), (store, 5), (sampled.batch, 5)):
         for leaf in jax.tree.leaves(tree):
             assert leaf.devices() == {jax.devices()[device]}
-    again = split(memory, state=local.state)
+    again = split(memory, local.state)
     same(again.sample(jax.random.key(1), 0.4, 0.9), local.sample(jax.random.key(1), 0.4, 0.9))
     # What is refused changes neither part.
     kept = jax.tree.map(np.array, parts.state)

@@ -10,6 +10,7 @@ import numpy as np
 from accel_rl.agents.hyperparameters import Limits
 from accel_rl.arguments import whole, within
 from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.words import unit_float
 
 Exploration = Callable[[PyTree, Array], PyTree]
 """exploration(policy, indices [E] int32): policy for the environments of these indices; pure."""
@@ -57,11 +58,12 @@ def epsilon_greedy(
       [E] int32.
     """
     words = jax.random.bits(key, (2, *action.shape), jnp.uint32)
-    uniform = (words[0] >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
     # The upper 16 bits select the action by a 16 x 16 bit product, which fits 32 bits; the bias is
     # at most 2^-16 for each action.
     drawn = ((words[1] >> np.uint32(16)) * np.uint32(num_actions)) >> np.uint32(16)
-    return jnp.where(uniform < exploration.epsilon(step), drawn.astype(jnp.int32), action)
+    return jnp.where(
+        unit_float(words[0]) < exploration.epsilon(step), drawn.astype(jnp.int32), action
+    )
 
 
 def ape_x_exploration(num_envs: int, epsilon: float = 0.4, alpha: float = 7.0) -> Exploration:

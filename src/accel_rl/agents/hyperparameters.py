@@ -5,10 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, ParamSpec, TypeVar
 
-import jax
-import jax.numpy as jnp
-
-from accel_rl.arguments import meant, real, within
+from accel_rl.arguments import meant, scalar_within
 from accel_rl.types import Array, ArrayLike
 
 _P = ParamSpec("_P")
@@ -38,15 +35,10 @@ def resolve(
         if name not in limits:
             raise TypeError(f"no hyper-parameter {name!r}; {meant(name, limits)}{others}")
 
-    def checked(name: str, limits: Limits) -> Array:
-        value = given.get(name, limits.default)
-        if isinstance(value, jax.core.Tracer):
-            real(name, value)
-        else:
-            within(name, value, f"[{limits.low}, {limits.high}]")
-        return jnp.asarray(value, jnp.float32)
-
-    return {name: checked(name, each) for name, each in limits.items()}
+    return {
+        name: scalar_within(name, given.get(name, each.default), f"[{each.low}, {each.high}]")
+        for name, each in limits.items()
+    }
 
 
 def options_only(factory: Callable[_P, _T]) -> Callable[_P, _T]:

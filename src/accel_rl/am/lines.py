@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.am.operands import as_vector
-from accel_rl.am.words import high_product
 from accel_rl.arguments import integer, require_array, whole
 from accel_rl.types import Array, ArrayLike
+from accel_rl.words import high_product
 
 _WORD = 32
 

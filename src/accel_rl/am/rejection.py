@@ -8,9 +8,9 @@ import numpy as np
 
 from accel_rl.am.lines import count_packed, nth, pack
 from accel_rl.am.operands import as_count
-from accel_rl.am.words import high_product, mixed_words, stream_seeds
 from accel_rl.arguments import require_array, whole
 from accel_rl.types import Array, ArrayLike
+from accel_rl.words import high_product, mixed_words, stream_seeds
 
 
 def draw_by_rejection(

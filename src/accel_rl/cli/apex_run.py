@@ -125,18 +125,18 @@ def execute(
             secret, given = placed.secret, [placed.address]
         elif not given:
             place = stack.enter_context(tempfile.TemporaryDirectory(prefix="accel-rl-"))
-            kept = None if launch.durability == "none" else directory / REPLAY
-            if kept is not None and not resume:  # or they begin with what an earlier run has left
+            snapshots = None if launch.durability == "none" else directory / REPLAY
+            if snapshots is not None and not resume:  # else they begin with an earlier run's items
                 clearing.clear(directory)
-                if kept.is_dir() and any(kept.iterdir()):
-                    raise RuntimeError(f"{kept} has files that no run lists: remove them")
+                if snapshots.is_dir() and any(snapshots.iterdir()):
+                    raise RuntimeError(f"{snapshots} has files that no run lists: remove them")
             servers = stack.enter_context(
                 LocalServers(
                     Path(place),
                     launch.shards,
                     secret=secret,
                     restarts=launch.restarts,
-                    kept=kept,
+                    snapshot_folder=snapshots,
                 )
             )
             given = servers.addresses

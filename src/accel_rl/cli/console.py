@@ -77,11 +77,6 @@ def print_table(
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
-def print_line(message: str) -> None:
-    """Write a line to stdout."""
-    typer.echo(message)
-
-
 def note(message: str) -> None:
     """Write a line to stderr."""
     typer.echo(message, err=True)

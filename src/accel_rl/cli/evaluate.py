@@ -87,7 +87,7 @@ def evaluate(
     else:
         training_output.print_scores(figures)
         path = figures["checkpoint"] or f"the {checkpoint or 'last'} of each group in {run}"
-        console.print_line(f"checkpoint: {path}")
+        typer.echo(f"checkpoint: {path}")
     _tell(run, figures["unfinished"])
 
 

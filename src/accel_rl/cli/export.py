@@ -56,4 +56,4 @@ def export(
             }
         )
     else:
-        console.print_line(f"{out}: {takes.str_short()} to {gives.str_short()}, {len(data):,} B")
+        typer.echo(f"{out}: {takes.str_short()} to {gives.str_short()}, {len(data):,} B")

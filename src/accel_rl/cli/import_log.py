@@ -147,13 +147,13 @@ def import_log(
     if json:
         console.print_json(figures)
         return
-    console.print_line(
+    typer.echo(
         f"{out}: {figures['transitions']:,} transitions in {figures['episodes']:,} episodes, "
         f"{figures['terminated']:,} of them terminated; {info.num_states:,} states, "
         f"{info.num_actions:,} actions, {figures['reward_per_episode']:.3f} reward per episode"
     )
     if info.dropped:
-        console.print_line(
+        typer.echo(
             f"{info.dropped:,} rows left out, whose next action is not in the log (--all-rows "
             "keeps them)"
         )

@@ -82,9 +82,9 @@ def play(
         return
     if out is None:
         for line in output.text(environment, episode):
-            console.print_line(line)
+            typer.echo(line)
     ended = "terminated" if episode.terminated else "truncated or cut"
-    console.print_line(
+    typer.echo(
         f"{environment.name}: return {figures['episode_return']:g} in {figures['steps']} steps, "
         f"{ended}" + ("" if out is None else f"; {out}")
     )

@@ -96,4 +96,4 @@ def plot(
     if json:
         console.print_json({"files": [str(path) for path in files]})
     else:
-        console.print_line("\n".join(map(str, files)))
+        typer.echo("\n".join(map(str, files)))

@@ -58,7 +58,7 @@ def report(
     if json:
         console.print_json({"report": str(target), "title": page.title, "kind": page.kind})
     else:
-        console.print_line(str(target))
+        typer.echo(str(target))
 
 
 def page_of(path: Path) -> "Page":

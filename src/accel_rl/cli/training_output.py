@@ -26,7 +26,7 @@ def finish_training(directory: Path, results: dict[str, Json], json: bool) -> No
         return
     print_scores(results)
     seconds = results["training_seconds"]
-    console.print_line(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
+    typer.echo(f"{results['reason']}, {seconds:.1f} s of training, in {directory}")
 
 
 def finish_sweep(directory: Path, results: dict[str, Json], json: bool) -> None:
@@ -46,8 +46,8 @@ def finish_sweep(directory: Path, results: dict[str, Json], json: bool) -> None:
     ]
     console.print_table(_title(results), (*names, *_FIGURES.values(), ""), rows, numbers_from=0)
     if results["best"] is not None:
-        console.print_line(f"best: {words.assignments(results['best'])}")
-    console.print_line(f"{results['training_seconds']:.1f} s of training, in {directory}")
+        typer.echo(f"best: {words.assignments(results['best'])}")
+    typer.echo(f"{results['training_seconds']:.1f} s of training, in {directory}")
 
 
 def print_table_run(directory: Path, results: dict[str, Json]) -> None:
@@ -79,7 +79,7 @@ def print_table_run(directory: Path, results: dict[str, Json]) -> None:
     )
     console.print_table(title, ("", ""), rows)
     if worth is None:
-        console.print_line(
+        typer.echo(
             f"{results['environment']} is none of this library's environments, the only ones that "
             f"--env takes. `accel-rl report {shlex.quote(str(directory))}` shows what was learned."
         )

@@ -40,6 +40,11 @@ class Estimate:
         """Trained samples a second."""
         return self.samples / self.seconds
 
+    @property
+    def samples_per_joule(self) -> float | None:
+        """Trained samples a joule; None if the joules are unknown or 0."""
+        return self.samples / self.joules if self.joules else None
+
 
 def estimate(
     mapping: Mapping,

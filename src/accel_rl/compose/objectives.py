@@ -6,12 +6,12 @@ from accel_rl.arguments import within
 from accel_rl.compose.model import Estimate
 
 
-def throughput(estimate: Estimate) -> float:
+def seconds_per_sample(estimate: Estimate) -> float:
     """Return seconds per trained sample, to be minimised: the inverse of PEARL's throughput."""
     return estimate.seconds / estimate.samples
 
 
-def efficiency(estimate: Estimate) -> float:
+def joules_per_sample(estimate: Estimate) -> float:
     """Return joules per trained sample, to be minimised: the inverse of samples per joule."""
     if estimate.joules is None:
         raise ValueError("joules must be known to compare efficiency, got None: state the power")
@@ -28,8 +28,8 @@ def weighted(weight: float) -> Callable[[Estimate], float]:
     """
     within("weight", weight, "[0, 1]")
     if weight == 0:
-        return throughput  # needs no joules
-    return lambda e: throughput(e) ** (1 - weight) * efficiency(e) ** weight
+        return seconds_per_sample  # needs no joules
+    return lambda e: seconds_per_sample(e) ** (1 - weight) * joules_per_sample(e) ** weight
 
 
 def pareto(estimates: Sequence[Estimate]) -> list[Estimate]:
@@ -41,7 +41,9 @@ def pareto(estimates: Sequence[Estimate]) -> list[Estimate]:
     Returns:
       The optimal estimates in the order given; the first of equal ones.
     """
-    points = [(throughput(e), efficiency(e), index) for index, e in enumerate(estimates)]
+    points = [
+        (seconds_per_sample(e), joules_per_sample(e), index) for index, e in enumerate(estimates)
+    ]
     kept: list[tuple[float, float, int]] = []
     for point in sorted(points):  # so a later one must need fewer joules
         if not kept or point[1] < kept[-1][1]:

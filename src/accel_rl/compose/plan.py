@@ -11,7 +11,7 @@ from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.mapping import EXECUTORS, Mapping
 from accel_rl.compose.model import Estimate, estimate
-from accel_rl.compose.objectives import efficiency, throughput, weighted
+from accel_rl.compose.objectives import joules_per_sample, seconds_per_sample, weighted
 from accel_rl.compose.profile import Progress, profile
 from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
@@ -92,12 +92,12 @@ def ranked(
     wanted, schedule = experiment.configuration.compose, experiment.program.schedule
     samples, watts = workload_of(experiment).trained_samples, _power(wanted, devices)
     cost = {
-        "throughput": throughput,
-        "efficiency": efficiency,
+        "throughput": seconds_per_sample,
+        "efficiency": joules_per_sample,
         "weighted": weighted(wanted.weight),
     }[wanted.objective]
     found = sorted((estimate(e, costs, schedule, samples, watts) for e in mappings), key=cost)
-    share, preferred = (TIE_OF_TIMES, _parts) if watts is None else (TIE, efficiency)
+    share, preferred = (TIE_OF_TIMES, _parts) if watts is None else (TIE, joules_per_sample)
     ties = sum(cost(each) <= cost(found[0]) * (1 + share) for each in found)
     found[:ties] = sorted(found[:ties], key=preferred)
     return tuple(found)

@@ -118,9 +118,7 @@ def assembled(
     if "next_action" in columns:  # meaningless in rows that terminated
         actions["next_action"] = np.where(terminated, 0, columns["next_action"])
     num_actions, action, next_action = _indices(actions, "action", "next_action", num_actions)
-    with np.errstate(over="ignore"):  # values beyond float32 become infinite, and are refused below
-        reward = columns["reward"].astype(np.float32)
-    refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
+    reward = rewards(columns)
     assert next_state is not None
     goes_on = next_state[:-1] == state[1:]
     if next_action is not None:
@@ -228,6 +226,14 @@ def indices(columns: Mapping[str, np.ndarray], name: str, limit: int) -> np.ndar
     good = (column >= 0) & (column < limit) & (column == np.floor(column))
     refuse(columns, name, ~good, f"must be a whole number in [0, {limit})")
     return column.astype(np.int32)
+
+
+def rewards(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the rewards [N] float32; raise a `RowError` if one is not finite in float32."""
+    with np.errstate(over="ignore"):  # values beyond float32 become infinite
+        reward = columns["reward"].astype(np.float32)
+    refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
+    return reward
 
 
 def refuse(columns: Mapping[str, np.ndarray], name: str, bad: np.ndarray, rule: str) -> None:

@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 
 from accel_rl.arguments import one_of, whole
-from accel_rl.datasets.arrays import Log, RowError, assemble, indices, refuse
+from accel_rl.datasets.arrays import REQUIRED, Log, RowError, assemble, indices, rewards
 from accel_rl.datasets.dataset import DatasetError, DatasetInfo, TabularDataset
 from accel_rl.types import MDP
 
-_FIELDS = ("state", "action", "reward", "next_state")
-_ROW = np.dtype([(name, np.float64) for name in _FIELDS])
+_ROW = np.dtype([(name, np.float64) for name in REQUIRED])
 
 
 def load_text(
@@ -68,9 +67,7 @@ def load_text(
         state = indices(columns, "state", num_states)
         action = indices(columns, "action", num_actions)
         next_state = indices(columns, "next_state", num_states)
-        with np.errstate(over="ignore"):  # values beyond float32 become infinite; refused below
-            reward = columns["reward"].astype(np.float32)
-        refuse(columns, "reward", ~np.isfinite(reward), "must be finite in float32")
+        reward = rewards(columns)
         continues = np.append(next_state[:-1] == state[1:], False)
         if mdp is not None:
             terminated = _terminations(mdp, state, action, reward, next_state)
@@ -112,7 +109,7 @@ def parse(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         except ValueError as error:
             # NumPy does not count empty lines and comments, so a slow pass locates the error.
             raise DatasetError(_malformed(path) or str(error)) from error
-    return {name: table[name] for name in _FIELDS}
+    return {name: table[name] for name in REQUIRED}
 
 
 def data_lines(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
@@ -127,13 +124,13 @@ def _malformed(path: str | os.PathLike[str]) -> str | None:
     """Return a message that locates the first malformed line, or None."""
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, fields in data_lines(file):
-            for column, text in zip(_FIELDS, fields, strict=False):
+            for column, text in zip(REQUIRED, fields, strict=False):
                 try:
                     float(text)
                 except ValueError:
                     return f"line {number}: {column} is {text[:40]!r}, must be a number"
-            if len(fields) != len(_FIELDS):
-                return f"line {number}: {len(fields)} fields, must be 4 ({', '.join(_FIELDS)})"
+            if len(fields) != len(REQUIRED):
+                return f"line {number}: {len(fields)} fields, must be 4 ({', '.join(REQUIRED)})"
     return None
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.types import MDP, Array, ArrayLike
+from accel_rl.words import high_product
 
 _WORD = 2**32
 
@@ -123,7 +124,7 @@ def choose(bits: Array, n: int) -> tuple[Array, Array]:
     whole("n", n, 1, 2**31)
     if n == 1:
         return jnp.zeros_like(bits, jnp.int32), bits
-    return _multiply_high(bits, n & 0xFFFF, n >> 16).astype(jnp.int32), bits * jnp.uint32(n)
+    return high_product(bits, jnp.uint32(n)).astype(jnp.int32), bits * jnp.uint32(n)
 
 
 def step(
@@ -186,20 +187,11 @@ def _leftover(last: Array, stretch: Array, row: Array, index: Array, bits: Array
     pair = 2 * (row + index)
     whole, fraction = _take(stretch, pair), _take(stretch, pair + 1)
     offset = bits - first
-    return offset * whole + _multiply_high(offset, fraction & 0xFFFF, fraction >> 16)
+    return offset * whole + high_product(offset, fraction)
 
 
 def _take(table: Array, index: Array) -> Array:
     return table.reshape(-1).at[index].get(mode="clip", wrap_negative_indices=False)
-
-
-def _multiply_high(a: Array, b_low: Array | int, b_high: Array | int) -> Array:
-    """Return the high word of a * b, b given by its 16-bit halves; needs no 64-bit type."""
-    b_low, b_high = jnp.uint32(b_low), jnp.uint32(b_high)
-    a_low, a_high = a & 0xFFFF, a >> 16
-    middle = a_high * b_low + (a_low * b_low >> 16)
-    cross = a_low * b_high + (middle & 0xFFFF)
-    return a_high * b_high + (middle >> 16) + (cross >> 16)
 
 
 def _check_shapes(mdp: MDP) -> None:

@@ -86,11 +86,6 @@ def iteration_joules(
     return total
 
 
-def samples_per_joule(samples: float, joules: float) -> float:
-    """Return trained samples per joule."""
-    return within("samples", samples, "[0, inf]") / within("joules", joules, "(0, inf]")
-
-
 @dataclasses.dataclass(frozen=True)
 class Reading:
     """Measured joules of one counter.

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 
 from accel_rl.arguments import one_of, whole, within
-from accel_rl.hardware_models import associative_memory as hardware
 
 WORD_BITS = 32  # of a priority, weight or activation in PEARL
 _LARGEST_INDEX = 24  # bits, at most, of a leaf's index in the RTL
@@ -108,23 +107,6 @@ class RtlSumTree:
     modelled_update_cycles: int
     modelled_clear_cycles: int
     modelled_memory_bits: int
-
-
-@dataclasses.dataclass(frozen=True)
-class RtlTcam:
-    """Clock cycles of `kernels/rtl/tcam.sv` in one AMPER sampling; the three phases add up.
-
-    Attributes:
-      modelled_search_cycles: M + 2 for M searches.
-      modelled_readout_cycles: C + 3 for C candidates.
-      modelled_draw_cycles: B + 1 for a batch of B.
-      modelled_sample_cycles: from the first search to the last response.
-    """
-
-    modelled_search_cycles: int
-    modelled_readout_cycles: int
-    modelled_draw_cycles: int
-    modelled_sample_cycles: int
 
 
 def load_fpga(name: str = "agilex_agf014") -> Fpga:
@@ -250,28 +232,6 @@ def rtl_sum_tree(*, fanout: int, depth: int, batch_size: int, value_bits: int = 
         modelled_clear_cycles=fanout ** (depth - 1),
         modelled_memory_bits=levels + fanout**depth * value_bits,
     )
-
-
-def rtl_tcam(*, searches: int, candidates: int, batch_size: int) -> RtlTcam:
-    """Model the TCAM of our RTL.
-
-    Its cycles are in `hardware_models.associative_memory`, which also gives ns for a clock period.
-
-    Args:
-      searches: M, one for each group of AMPER-fr.
-      candidates: C, matches to read out.
-      batch_size: B.
-    """
-    first = hardware.load_components(tcam="rtl_tcam")
-    search, readout, draw = (
-        round(first[f"{phase}_cycles"]) + whole(name, items, 1) - 1
-        for phase, name, items in (
-            ("search", "searches", searches),
-            ("readout", "candidates", candidates),
-            ("draw", "batch_size", batch_size),
-        )
-    )
-    return RtlTcam(search, readout, draw, search + readout + draw)
 
 
 def _check_fits(what: str, unit: str, needed: int, name: str, there: int) -> None:

@@ -1,6 +1,7 @@
 """Reply buffers that are reused once nothing refers to their arrays."""
 
 import dataclasses
+import math
 import sys
 from collections.abc import Sequence
 
@@ -31,17 +32,23 @@ class RemoteSample:
     total: float  # sum of weights p^alpha at that time; the size for uniform
 
 
+def layout(parts: Sequence[Part]) -> tuple[list[int], int]:
+    """Return the offsets of a frame's sections, and the length of the frame, in bytes."""
+    offsets, end = [], BODY
+    for dtype, shape in parts:
+        offsets.append(aligned(end))
+        end = offsets[-1] + dtype.itemsize * math.prod(shape)
+    return offsets, end
+
+
 class SampleBuffer:
     """Buffer for one reply to SAMPLE, aligned to 64 bytes, with arrays over its sections."""
 
     def __init__(self, columns: Sequence[Column], batch: int) -> None:
-        offsets, end = [], BODY
         fixed = ("<f8", "<u4", "<u4")
         parts: list[Part] = [(np.dtype(code), (batch,)) for code in fixed]
         parts += [(column.numpy_dtype, (batch, *column.shape)) for column in columns]
-        for dtype, shape in parts:
-            offsets.append(aligned(end))
-            end = offsets[-1] + dtype.itemsize * int(np.prod(shape))
+        offsets, end = layout(parts)
         memory = np.empty(end + ALIGN, np.uint8)  # room to align the first byte
         shift = -memory.ctypes.data % ALIGN
         self._memory = memory

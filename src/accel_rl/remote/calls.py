@@ -154,7 +154,7 @@ class Calls(Closing):
         self, parts: list, into: memoryview | None, wait: float, what: str, error: OSError
     ) -> tuple[wire.Header, memoryview]:
         """Reconnect and send a failed request once more, if that is safe."""
-        changes = parts[0][5] in _CHANGES
+        changes = parts[0][wire.OP_AT] in _CHANGES
         kind = OutcomeUnknown if changes else ConnectionLost
         if isinstance(error, TimeoutError):
             raise kind(f"{what}: no reply within {self._timeout} s") from error

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import require_array, whole, within
+from accel_rl.arguments import require_array, scalar_within, whole, within
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.errors import ConnectionLost, OutcomeUnknown, TryAgain
@@ -23,7 +23,6 @@ from accel_rl.remote.table import RemoteTable
 from accel_rl.remote.windows import Window, Windows, window_of
 from accel_rl.replay import n_step as n_step_return
 from accel_rl.replay.index import importance_weights
-from accel_rl.replay.validation import scalar_within
 from accel_rl.train.pipeline.buffer_ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 

@@ -1,6 +1,5 @@
 """Replay server in a separate process."""
 
-import base64
 import json
 import os
 import signal
@@ -36,7 +35,7 @@ class ReplayServerProcess(Closing):
             if arguments.get(name) is not None:
                 arguments[name] = os.fspath(arguments[name])
         if arguments.get("secret") is not None:
-            arguments["secret"] = base64.b64encode(arguments["secret"]).decode()
+            arguments["secret"] = arguments["secret"].hex()
         order = json.dumps(arguments)
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from accel_rl.remote.process import main; main()"],
@@ -89,7 +88,7 @@ def main() -> None:
     os.dup2(2, 1)
     arguments = json.loads(sys.stdin.readline())
     if arguments.get("secret") is not None:
-        arguments["secret"] = base64.b64decode(arguments["secret"])
+        arguments["secret"] = bytes.fromhex(arguments["secret"])
     try:
         server = ReplayServer(**arguments)
     except Exception as error:

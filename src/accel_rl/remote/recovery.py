@@ -14,20 +14,20 @@ R = TypeVar("R")
 PAUSE = 0.05  # seconds between attempts to connect
 
 
-def patiently(
-    connect: Callable[[], T], seconds: float, going: Callable[[], bool] = lambda: True
+def retry_connect(
+    connect: Callable[[], T], seconds: float, should_continue: Callable[[], bool] = lambda: True
 ) -> T:
     """Call `connect` until the server can be reached.
 
     Raises:
-      ConnectionLost: if it cannot be within so many seconds, or `going` returns False.
+      ConnectionLost: if it cannot be within so many seconds, or `should_continue` returns False.
     """
     until = time.monotonic() + seconds
     while True:
         try:
             return connect()
         except (ConnectionLost, NoSuchTable):
-            if not going() or time.monotonic() + PAUSE > until:
+            if not should_continue() or time.monotonic() + PAUSE > until:
                 raise
         time.sleep(PAUSE)
 
@@ -44,7 +44,7 @@ class Lane(Closing, Generic[T]):
         self._connect, self._seconds = connect, seconds
         self._lock = threading.Lock()
         self._closed = False
-        self._end, self.table = patiently(connect, seconds)
+        self._end, self.table = retry_connect(connect, seconds)
 
     def call(self, request: Callable[[T], R]) -> R:
         """Return the request's result; repeat it if the lost server certainly did not execute it.
@@ -71,7 +71,7 @@ class Lane(Closing, Generic[T]):
             if self.table is not lost or self._closed:
                 return
             self._end.close()
-            self._end, self.table = patiently(self._connect, seconds, lambda: not self._closed)
+            self._end, self.table = retry_connect(self._connect, seconds, lambda: not self._closed)
             if self._closed:  # `close` did not wait for the new connection
                 self._end.close()
 

@@ -1,5 +1,6 @@
 """Client of one table of a replay server."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,11 +9,11 @@ import numpy as np
 
 from accel_rl.arguments import require_array, whole, within
 from accel_rl.remote import wire
-from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers
+from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers, layout
 from accel_rl.remote.calls import Calls, Numbered
 from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_of
 from accel_rl.remote.schema import TableSpec
-from accel_rl.remote.wire import ALIGN, BODY, Op, aligned
+from accel_rl.remote.wire import ALIGN, BODY, Op
 from accel_rl.types import ArrayLike
 
 _COPIED = 1 << 16  # bytes of a frame up to which one copy is cheaper than sending parts
@@ -26,20 +27,14 @@ _PAUSE = 0.01  # seconds before a push that found no room is resent
 class _Plan:
     """Reusable frame of a request with sections of known sizes, which holds small ones itself."""
 
-    def __init__(self, op: Op, names: Sequence[str], parts: Sequence[Part]) -> None:
+    def __init__(self, names: Sequence[str], parts: Sequence[Part]) -> None:
         self.names, self.parts = names, parts
-        offsets, end = [], BODY
-        for dtype, shape in parts:
-            offsets.append(aligned(end))
-            end = offsets[-1] + dtype.itemsize * int(np.prod(shape))
+        offsets, end = layout(parts)
         self.length = end
         self.copied = end <= _COPIED
         self.head = bytearray(end if self.copied else BODY)
-        self.head[: wire.HEADER.size] = wire.HEADER.pack(
-            wire.MAGIC, wire.VERSION, op, 0, 0, 0, 0, 0, 0, 1, end, 0
-        )
         ends = [BODY] + [
-            offset + dtype.itemsize * int(np.prod(shape))
+            offset + dtype.itemsize * math.prod(shape)
             for (dtype, shape), offset in zip(parts, offsets, strict=True)
         ]
         self._gaps = [_ZEROS[: at - before] for at, before in zip(offsets, ends, strict=False)]
@@ -242,7 +237,7 @@ class RemoteTable(Numbered):
             else:
                 names += self._names
                 parts += [(each.numpy_dtype, (count, *each.shape)) for each in self.spec.columns]
-            plan = self._plans[op, count, weighted] = _Plan(op, names, parts)
+            plan = self._plans[op, count, weighted] = _Plan(names, parts)
         return plan
 
 

@@ -17,8 +17,8 @@ MAGIC = 0x524C5241  # "ARLR"
 VERSION = 1
 ALIGN = 64
 NO_TABLE = 0xFFFF
-NONCE_BYTES, CHALLENGE_BYTES, MAC_BYTES = 16, 32, 32
-REPLY, CHECKED = 1, 2  # flags
+NONCE_BYTES, MAC_BYTES = 16, 32
+REPLY = 1  # flag
 
 
 class Op(enum.IntEnum):
@@ -47,7 +47,7 @@ class Op(enum.IntEnum):
 _HEADER = "IBBHQQHHHHII"
 HEADER = struct.Struct("<" + _HEADER)
 # Offsets in the header.
-OP_AT, SESSION_AT, REQUEST_AT, TABLE_AT, LENGTH_AT, CHECKSUM_AT = 5, 8, 16, 24, 32, 36
+OP_AT, SESSION_AT, REQUEST_AT, TABLE_AT, LENGTH_AT = 5, 8, 16, 24, 32
 U16, U32, U64 = struct.Struct("<H"), struct.Struct("<I"), struct.Struct("<Q")
 SESSION_AND_REQUEST = struct.Struct("<QQ")
 
@@ -148,23 +148,19 @@ def request_frame(
     table: int = NO_TABLE,
     fixed: bytes = b"",
     sections: tuple[bytes | memoryview, ...] = (),
-    checked: bool = False,
 ) -> bytearray:
     """Build a complete request frame; not for hot paths."""
     end = BODY
     for each in sections:
         end = aligned(end) + len(each)
     frame = bytearray(end)
-    flags = CHECKED if checked else 0
-    HEADER.pack_into(frame, 0, MAGIC, VERSION, op, flags, session, request, table, 0, 0, 1, end, 0)
+    HEADER.pack_into(frame, 0, MAGIC, VERSION, op, 0, session, request, table, 0, 0, 1, end, 0)
     frame[FIXED : FIXED + len(fixed)] = fixed
     at = BODY
     for each in sections:
         at = aligned(at)
         frame[at : at + len(each)] = each
         at += len(each)
-    if checked:
-        U32.pack_into(frame, CHECKSUM_AT, crc32c(frame))
     return frame
 
 
@@ -248,26 +244,6 @@ def described(frame: bytes | bytearray | memoryview) -> TableSpec:
         csp_ratio,
         max_priority,
     )
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-_CRC_TABLE = _crc_table()
-
-
-def crc32c(data: bytes | bytearray | memoryview) -> int:
-    """Return the CRC-32C (Castagnoli) of bytes; slow, not for hot paths."""
-    rest = 0xFFFFFFFF
-    for byte in bytes(data):
-        rest = _CRC_TABLE[(rest ^ byte) & 0xFF] ^ rest >> 8
-    return rest ^ 0xFFFFFFFF
 
 
 def check_u64(name: str, value: int) -> None:

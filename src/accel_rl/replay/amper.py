@@ -21,18 +21,16 @@ import numpy as np
 
 from accel_rl import am
 from accel_rl.am.lines import draw_from
-from accel_rl.am.words import SEEDS, mixed_words
-from accel_rl.arguments import one_of, whole
+from accel_rl.arguments import one_of, scalar_within, whole
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import exponent_of, power_of_two
 from accel_rl.replay.members import draw_members
 from accel_rl.replay.prioritised import power
-from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.words import SEEDS, mixed_words, unit_float
 
 LAWS = {
     "exact": inclusion.ball,
@@ -119,7 +117,7 @@ def amper_fr(
             else:
                 low_bits = exponent_of(width)
                 excess = width / power_of_two(low_bits) - 1
-                low_bits += (uniform(words[1, :groups]) < excess).astype(jnp.int32)
+                low_bits += (unit_float(words[1, :groups]) < excess).astype(jnp.int32)
             low_bits = jnp.clip(low_bits, 0, key_bits)
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
             return am.any_match(keys(weights), center, dont_cares)
@@ -242,7 +240,7 @@ def query_words(words: Array, groups: int) -> Array:
 def representatives(words: Array, groups: int) -> Array:
     """Draw a value uniformly in each group, as a fraction of the highest, float32 [groups]."""
     start = jnp.arange(groups, dtype=jnp.float32)
-    return (start + uniform(words[0, :groups])) / np.float32(groups)
+    return (start + unit_float(words[0, :groups])) / np.float32(groups)
 
 
 def positive(x: Array) -> Array:

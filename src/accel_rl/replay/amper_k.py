@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import am
-from accel_rl.am.words import SEEDS, mixed_words
 from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay import blocks
@@ -34,10 +33,10 @@ from accel_rl.replay.amper import (
 from accel_rl.replay.amper_k_exact import exact_search, matches_per_weight
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import power_of_two
-from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, ArrayLike
+from accel_rl.words import SEEDS, mixed_words, unit_float
 
 MODES = ("counted", "exact")
 KEY_BITS = 16
@@ -113,7 +112,7 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
             for g in range(groups):
                 upper = jnp.minimum(value[g] + reach[g], end)
                 covered = jnp.maximum(covered, upper - jnp.maximum(value[g] - reach[g], start))
-            chance = uniform(mixed_words(ties, slots.astype(jnp.uint32))[0])
+            chance = unit_float(mixed_words(ties, slots.astype(jnp.uint32))[0])
             return covered > chance * (end - start)
 
         def included(weights: Array, slots: Array) -> Array:

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import one_of, whole
+from accel_rl.arguments import one_of, scalar_within, whole
 from accel_rl.replay import ring as rings
 from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.ring import Cursor, Ring
 from accel_rl.replay.sampler import Sampler, Span
-from accel_rl.replay.validation import known, require, scalar_within, sound_priorities
+from accel_rl.replay.validation import known, require, sound_priorities
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
 
 WEIGHTS_OVER = ("batch", "buffer")

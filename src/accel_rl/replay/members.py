@@ -9,9 +9,9 @@ import numpy as np
 from accel_rl import am
 from accel_rl.am.lines import draw_from
 from accel_rl.am.rejection import rejection_from
-from accel_rl.am.words import mixed_words
 from accel_rl.replay.sampler import Span
 from accel_rl.types import Array
+from accel_rl.words import mixed_words
 
 PROPOSALS = 10  # tries for each draw in a round: one round suffices if 1 in 7 is a member
 ROUNDS = 50  # all rounds suffice if 1 in 200 is

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.replay.validation import scalar_within
+from accel_rl.arguments import scalar_within
 from accel_rl.types import Array, ArrayLike
 
 

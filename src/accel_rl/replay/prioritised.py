@@ -8,11 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl import native
-from accel_rl.arguments import one_of
+from accel_rl.arguments import one_of, scalar_within
 from accel_rl.replay import row_sums, row_sums_pallas, sum_tree, sum_tree_native, wide_sum
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
-from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
 
 MODULES = {

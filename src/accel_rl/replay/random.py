@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.words import mixed_words, stream_seeds
 from accel_rl.types import Array
+from accel_rl.words import mixed_words, stream_seeds, unit_float
 
 
 def random_words(key: Array, rows: int, n: int) -> Array:
@@ -18,16 +18,11 @@ def random_words(key: Array, rows: int, n: int) -> Array:
     return words[: rows * n].reshape(rows, n)
 
 
-def uniform(words: Array) -> Array:
-    """Convert the upper bits of uint32 words to float32 in [0, 1), multiples of 2^-24."""
-    return (words >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
-
-
 def positions_of(words: Array, stratified: bool) -> Array:
     """Convert n words to positions in [0, 1), float32 [n]; one in each of n parts if stratified."""
     if not stratified:
-        return uniform(words)
+        return unit_float(words)
     n = words.shape[0]
-    positions = (jnp.arange(n, dtype=jnp.float32) + uniform(words)) * np.float32(1 / n)
+    positions = (jnp.arange(n, dtype=jnp.float32) + unit_float(words)) * np.float32(1 / n)
     # The sum of a large n and a fraction may round up to the next whole number, the last to 1.
     return jnp.minimum(positions, np.float32(1 - 2**-24))

@@ -11,16 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.words import SEEDS, high_product, mixed_words
-from accel_rl.arguments import within
+from accel_rl.arguments import scalar_within, within
 from accel_rl.control_flow import cond_under_vmap
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
-from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
-from accel_rl.replay.validation import scalar_within
 from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.words import SEEDS, high_product, mixed_words, unit_float
 
 PER_OCTAVE = 16
 Redraw = tuple[Array, Array, Array, Array]
@@ -131,7 +129,7 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
             counter = jnp.arange(number, dtype=jnp.uint32)
             counter += (tries * np.int32(number)).astype(jnp.uint32)
             first, second = mixed_words(words[:, 0], counter)
-            new, chance = at(uniform(first), second)
+            new, chance = at(unit_float(first), second)
             slots = jnp.where(alive, slots, new)
             probabilities = jnp.where(alive, probabilities, chance)
             return slots, probabilities, state.blocks.weights[slots] > 0, tries + np.int32(1)

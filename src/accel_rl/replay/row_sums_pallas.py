@@ -16,6 +16,7 @@ import numpy as np
 from accel_rl.replay.blocks import Blocks, around
 from accel_rl.replay.row_sums import NUM_WORDS, highest, init, leaves, total
 from accel_rl.types import Array, PyTree
+from accel_rl.words import unit_float
 
 __all__ = ["NUM_WORDS", "assign", "assign_range", "draw", "highest", "init", "leaves", "total"]
 
@@ -67,8 +68,8 @@ def _draw(
         whole = jnp.sum(row_sums)
         target = position_ref[0] * whole
         row, before, _ = _search(row_sums, target)
-        part = (word_ref[0] >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
-        rest = jnp.maximum(target - before, np.float32(0)) + part * (whole * np.float32(2**-24))
+        rest = jnp.maximum(target - before, np.float32(0))
+        rest += unit_float(word_ref[0]) * (whole * np.float32(2**-24))
         found = weights_ref[pl.ds(row * np.int32(columns), columns)]
         column, _, weight = _search(found, rest)
         slot_ref[0] = row * np.int32(columns) + column

@@ -12,10 +12,11 @@ import numpy as np
 
 from accel_rl.replay import ring as rings
 from accel_rl.replay.index import importance_weights
-from accel_rl.replay.random import positions_of, random_words, uniform
+from accel_rl.replay.random import positions_of, random_words
 from accel_rl.replay.replay import Replay, ReplayState
 from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, Sample
+from accel_rl.words import unit_float
 
 
 def shard(replay: Replay, axis_name: str) -> Replay:
@@ -54,7 +55,7 @@ def shard(replay: Replay, axis_name: str) -> Replay:
         words = random_words(key, 2 + sampler.num_words, index.batch_size)
         positions = positions_of(words[0], index.stratified)
         device = jax.lax.axis_index(axis_name)
-        here, inside = _share(masses, positions, uniform(words[1]), device)
+        here, inside = _share(masses, positions, unit_float(words[1]), device)
         slots, probabilities = sampler.draw(state.index.sampler, span, inside, words[2:])
         part = mass / jnp.maximum(masses.sum(), np.float32(1e-30))
         probabilities = jnp.where(here, probabilities * part, np.float32(0))

@@ -158,14 +158,14 @@ def as_rows(
         integers = dtype.kind in "iu" and spec.dtype.kind in "iu"
         if not np.can_cast(dtype, spec.dtype, "safe" if integers else "same_kind"):
             raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
-        chunk = shape[1:] == single and len(shape) == len(single) + 1
-        if shape != single and not chunk:
+        has_steps = shape[1:] == single and len(shape) == len(single) + 1
+        if shape != single and not has_steps:
             batch_major = num_envs is not None and (*shape[:1], *shape[2:]) == single
             raise ValueError(
                 f"{name} must have shape {single} or (steps, {str(single)[1:]}, got {shape}"
                 + ("; batch_major=True takes (envs, steps, ...)" if batch_major else "")
             )
-        steps.add(shape[0] if chunk else None)
+        steps.add(shape[0] if has_steps else None)
         # Counted here, as -1 stands for no number in a field without values.
         count = math.prod(shape[: len(shape) - len(spec.shape)])
         return jnp.asarray(item, spec.dtype).reshape(count, *spec.shape)

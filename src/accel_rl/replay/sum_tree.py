@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.control_flow import compiled_apart
-from accel_rl.replay.random import uniform
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
+from accel_rl.words import unit_float
 
 LEAF_ROW = 8  # leaves under the lowest inner node
 MOST_MIDDLE_ROW = 16  # a draw reads the whole row
@@ -137,9 +137,9 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     node, rest = jnp.ones_like(positions, jnp.int32), _product(positions, tree.total)
     node, rest = _descend(heap, node, rest, depth // 2)
     half = _get(heap, node)
-    rest = _refine(rest, uniform(words[0]), tree.total * STEP, half)
+    rest = _refine(rest, unit_float(words[0]), tree.total * STEP, half)
     node, rest = _descend(heap, node, rest, depth - depth // 2)
-    rest = _refine(rest, uniform(words[1]), half * STEP, _get(heap, node))
+    rest = _refine(rest, unit_float(words[1]), half * STEP, _get(heap, node))
     node -= np.int32(leaves)
     node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
     slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)

@@ -6,15 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.am.words import SEEDS, high_product
 from accel_rl.control_flow import compiled_apart
 from accel_rl.replay.blocks import around
 from accel_rl.replay.members import draw_members
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, PyTree
+from accel_rl.words import SEEDS, high_product
 
-CHUNKS = 1024  # parts of a span that one float32 position can resolve
+PARTS = 1024  # parts of a span that one float32 position can resolve
 
 
 @jax.tree_util.register_dataclass
@@ -39,11 +39,11 @@ def _contiguous(ring: Ring) -> Sampler:
     """Return a stateless sampler for spans in which every slot can be drawn."""
 
     def draw(state: PyTree, span: Span, positions: Array, words: Array) -> tuple[Array, Array]:
-        chunk = jnp.maximum((span.size + np.int32(CHUNKS - 1)) // np.int32(CHUNKS), 1)
-        # Not whole: the last chunk, if shorter, is drawn in proportion to its size.
-        chunks = span.size.astype(jnp.float32) / chunk.astype(jnp.float32)
-        start = (positions * chunks).astype(jnp.int32) * chunk
-        inside = jnp.clip(span.size - start, 1, chunk)
+        part = jnp.maximum((span.size + np.int32(PARTS - 1)) // np.int32(PARTS), 1)
+        # Not whole: the last part, if shorter, is drawn in proportion to its size.
+        parts = span.size.astype(jnp.float32) / part.astype(jnp.float32)
+        start = (positions * parts).astype(jnp.int32) * part
+        inside = jnp.clip(span.size - start, 1, part)
         offset = start + high_product(words[0], inside.astype(jnp.uint32)).astype(jnp.int32)
         offset = jnp.clip(offset, 0, jnp.maximum(span.size - 1, 0))
         return span.slot(offset, ring.capacity), jnp.broadcast_to(_each(span.size), offset.shape)

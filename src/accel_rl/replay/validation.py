@@ -1,12 +1,10 @@
 """Checks of inputs: at once for known values, through checkify for traced ones."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
 
-from accel_rl.arguments import real, within
-from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.types import ArrayLike, PyTree
 
 
 def known(*values: PyTree) -> bool:
@@ -25,15 +23,6 @@ def require(condition: ArrayLike, message: str, checked: bool = False) -> None:
             checkify.debug_check(condition, message)
     elif not np.all(np.asarray(condition)):
         raise ValueError(message)
-
-
-def scalar_within(name: str, value: ArrayLike, interval: str) -> Array:
-    """Check a real scalar, in an interval such as "[0, 1)" if it is known; return it as float32."""
-    if known(value):
-        within(name, value, interval)
-    else:
-        real(name, value)
-    return jnp.asarray(value, jnp.float32)
 
 
 def sound_priorities(priorities: PyTree, checked: bool = False) -> PyTree:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.replay.blocks import around, last_of_each
-from accel_rl.replay.random import uniform
 from accel_rl.types import Array
+from accel_rl.words import unit_float
 
 NUM_WORDS = 1  # rows of random words that a draw takes
 MOST_COLUMNS = 1024
@@ -73,7 +73,7 @@ def search(rows: Array, sums: Array, positions: Array, words: Array) -> tuple[Ar
     row = reach(cumulated[None, :], sums[None, :], target)
     leaves = rows[row]
     before = cumulated[row] - sums[row]
-    rest = jnp.maximum(target - before, 0) + uniform(words[0]) * (whole * np.float32(2**-24))
+    rest = jnp.maximum(target - before, 0) + unit_float(words[0]) * (whole * np.float32(2**-24))
     column = reach(jnp.cumsum(leaves, axis=1), leaves, rest)
     weight = jnp.take_along_axis(leaves, column[:, None], axis=1)[:, 0]
     probability = jnp.where(whole > 0, weight / whole, np.float32(0))

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import whole
-from accel_rl.tabular.policies import as_policy, check_policy, unit_interval
+from accel_rl.arguments import scalar_within, whole
+from accel_rl.tabular.policies import as_policy, check_policy
 from accel_rl.types import MDP, Array, ArrayLike
+from accel_rl.words import unit_float
 
 _MAX_SWEEPS = 1_000_000
 
@@ -38,7 +39,7 @@ def policy_evaluation(mdp: MDP, policy: ArrayLike, gamma: ArrayLike) -> tuple[Ar
         action_values: [S, A] float32.
     """
     policy = check_policy(mdp, policy)
-    return _policy_evaluation(mdp, policy, unit_interval("gamma", gamma))
+    return _policy_evaluation(mdp, policy, scalar_within("gamma", gamma, "[0, 1]"))
 
 
 @jax.jit
@@ -53,7 +54,7 @@ def _policy_evaluation(mdp: MDP, policy: Array, gamma: Array) -> tuple[Array, Ar
 
 
 def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
-    """Optimal discounted values, without a time limit.
+    """Compute optimal discounted values, without a time limit.
 
     Sweeps V <- max_a E[r + gamma V(s')], to the accuracy of `policy_evaluation`.
 
@@ -66,7 +67,7 @@ def value_iteration(mdp: MDP, gamma: ArrayLike) -> tuple[Array, Array]:
         values: [S] float32.
         action_values: [S, A] float32, one backup of `values`.
     """
-    return _value_iteration(mdp, unit_interval("gamma", gamma))
+    return _value_iteration(mdp, scalar_within("gamma", gamma, "[0, 1]"))
 
 
 @jax.jit
@@ -155,7 +156,7 @@ def monte_carlo_return(
     num_episodes: int,
     horizon: int,
 ) -> tuple[Array, Array]:
-    """Undiscounted return of an episode by simulation, all episodes at once.
+    """Estimate the undiscounted return of an episode by simulation, all episodes at once.
 
     The environment comes as two functions of uniformly distributed 32-bit words, each of which
     gives back what it left of them: those of `accel_rl.envs.dynamics` with the sampler filled in.
@@ -196,9 +197,8 @@ def _monte_carlo_return(
         if bounds is None:
             return policy[state].astype(jnp.int32)
         row = bounds[state]
-        uniform = (bits >> 8).astype(jnp.float32) * jnp.float32(2**-24)
         # Scaled by the row's own total, so that rounding never draws an action of probability 0.
-        return jnp.sum(row <= (uniform * row[:, -1])[:, None], axis=-1).astype(jnp.int32)
+        return jnp.sum(row <= (unit_float(bits) * row[:, -1])[:, None], axis=-1).astype(jnp.int32)
 
     def advance(
         carry: tuple[Array, Array, Array], key: Array

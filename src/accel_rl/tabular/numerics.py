@@ -109,7 +109,7 @@ def int32_scaled(
     gamma_max: float = 0.99,
     reward_range: tuple[float, float] = (-100.0, 100.0),
 ) -> Numerics:
-    """INT32 with a decimal scale and truncating division, as SwiftRL's are remembered.
+    """Make INT32 numerics with a decimal scale and truncating division, as remembered of SwiftRL.
 
     A product is (x / scale) * c + ((x % scale) * c) / scale, division truncating toward zero:
     exact in 32 bits for 0 <= c <= scale, where c * x / scale would overflow. Values reachable under

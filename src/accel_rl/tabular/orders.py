@@ -14,6 +14,7 @@ import numpy as np
 from accel_rl.arguments import one_of, whole
 from accel_rl.tabular import random
 from accel_rl.types import Array
+from accel_rl.words import high_product
 
 RANDOM_BLOCK = 128  # rows moved together by RAN: one 1 KiB transfer of 8-byte records
 MAX_RANDOM_ROWS = 65_536 * RANDOM_BLOCK  # block indices must fit the 16-bit draws of `below`
@@ -82,7 +83,7 @@ def row_index(order: Order, capacity: int, length: Array, key: Array) -> Array:
         index = _block_permutation(step, length, key)
     else:
         draws = random.lcg_draws(key, capacity)
-        index = random.below_large(draws, length.astype(jnp.uint32)).astype(jnp.int32)
+        index = high_product(draws, length.astype(jnp.uint32)).astype(jnp.int32)
     return jnp.where(step < length, index, step)
 
 
@@ -117,7 +118,7 @@ def rotate_runs(places: RunPlaces, keys: Array, most: int) -> Array:
     """
     draws = random.lcg_draws(keys, most)  # [M, most]
     draw = jnp.take_along_axis(draws, places.number.T, axis=1, mode="clip").T
-    offset = random.below_large(draw, places.rows.astype(jnp.uint32)).astype(jnp.int32)
+    offset = high_product(draw, places.rows.astype(jnp.uint32)).astype(jnp.int32)
     step = jnp.arange(places.rows.shape[0], dtype=jnp.int32)[:, None]
     return places.begin + (step - places.begin + offset) % places.rows
 

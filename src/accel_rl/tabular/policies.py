@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.arguments import real, whole, within
+from accel_rl.arguments import scalar_within, whole
 from accel_rl.types import MDP, Array, ArrayLike
 
 
@@ -30,14 +30,14 @@ def epsilon_greedy(values: Array, epsilon: ArrayLike) -> Array:
     Returns:
         [..., S, A] float32.
     """
-    epsilon = unit_interval("epsilon", epsilon)
+    epsilon = scalar_within("epsilon", epsilon, "[0, 1]")
     num_actions = values.shape[-1]
     greedy = jax.nn.one_hot(greedy_policy(values), num_actions, dtype=jnp.float32)
     return epsilon / num_actions + (1 - epsilon) * greedy
 
 
 def uniform_policy(num_states: int, num_actions: int) -> Array:
-    """Probabilities of choosing every action equally often.
+    """Return probabilities of choosing every action equally often.
 
     Args:
         num_states: S.
@@ -85,12 +85,3 @@ def check_policy(mdp: MDP, policy: ArrayLike) -> Array:
         state = int(np.argmax(bad))
         raise ValueError(f"policy[{state}] is {values[state]}, not {limit}")
     return policy
-
-
-def unit_interval(name: str, value: ArrayLike) -> Array:
-    """Convert a scalar to float32; raise ValueError if it is known and outside [0, 1]."""
-    if isinstance(value, jax.core.Tracer):
-        real(name, value)
-    else:
-        within(name, value, "[0, 1]")
-    return jnp.asarray(value, jnp.float32)

@@ -82,16 +82,6 @@ def below(draw: Array, n: Array) -> Array:
     return ((draw >> np.uint32(16)) * n) >> np.uint32(16)
 
 
-def below_large(draw: Array, n: Array) -> Array:
-    """Map a draw to an index in [0, n), any uint32 n: the high word of draw * n, by halves."""
-    mask, shift = np.uint32(0xFFFF), np.uint32(16)
-    high, low = draw >> shift, draw & mask
-    n_high, n_low = n >> shift, n & mask
-    middle = high * n_low + ((low * n_low) >> shift)
-    carry = (middle & mask) + low * n_high
-    return high * n_high + (middle >> shift) + (carry >> shift)
-
-
 def _powers(count: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
     """Return factors and offsets that advance a state by 0, stride, 2 * stride, ... steps."""
     factor, offset = 1, 0

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from flax.traverse_util import flatten_dict
 
 from accel_rl import __version__
 from accel_rl.io import Checkpoint
@@ -106,21 +107,10 @@ def restore(program: Program, checkpoint: Checkpoint) -> TrainState:
 def _differences(
     saved: Mapping[str, Json], ours: Mapping[str, Json]
 ) -> Iterator[tuple[str, Any, Any]]:
-    theirs, mine = _flatten(saved), _flatten(ours)
+    theirs, mine = (flatten_dict(dict(each), sep=".") for each in (saved, ours))
     for name in dict.fromkeys([*mine, *theirs]):
         if theirs.get(name) != mine.get(name):
             yield name, theirs.get(name), mine.get(name)
-
-
-def _flatten(tree: Mapping[str, Json]) -> dict[str, Json]:
-    """Map dotted names to values; a list is a value."""
-    flat: dict[str, Json] = {}
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            flat.update({f"{name}.{inner}": each for inner, each in _flatten(value).items()})
-        else:
-            flat[name] = value
-    return flat
 
 
 def _float32(value: Any) -> Any:

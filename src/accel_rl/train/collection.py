@@ -57,7 +57,7 @@ def example(env: Environment, agent: Agent) -> Transition:
 
 
 def start(env: Environment, agent: Agent, num_envs: int, policy: PyTree, key: Array) -> ActorState:
-    """Environments at the start of their first episodes."""
+    """Return environments at the start of their first episodes."""
     reset_key, act_key = jax.random.split(key)
     observation, state = jax.vmap(env.reset)(jax.random.split(reset_key, num_envs))
     memory, action = agent.memory(num_envs), None

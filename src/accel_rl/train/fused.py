@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import functools
 import pathlib
 import time
 import warnings
@@ -30,7 +31,7 @@ from accel_rl.train.schedule import default_period, segments
 from accel_rl.train.state import TrainState
 from accel_rl.train.stopping import Rule, deferred_signals
 from accel_rl.train.value_limit import warn_of_excess
-from accel_rl.types import Array, ArrayLike, PyTree
+from accel_rl.types import Array, PyTree
 
 
 class FusedResult(NamedTuple):
@@ -60,11 +61,8 @@ def fused(program: Program, steps: int, *, period: int | None = None) -> Callabl
         for learning in (False, True):
             lengths = np.array([n for n, learns in plan if learns == learning], np.int32)
             if lengths.size:
-
-                def body(state: TrainState, length: ArrayLike, learning: bool = learning) -> PyTree:
-                    return program.segment(state, length, learning)
-
-                state, measured = jax.lax.scan(body, state, lengths)
+                segment = functools.partial(program.segment, learning=learning)
+                state, measured = jax.lax.scan(segment, state, lengths)
                 metrics.append(measured)
         return FusedResult(state, jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *metrics))
 

@@ -106,14 +106,13 @@ def _slowdowns(found: Plan) -> dict[Key, float]:
 
 def estimate_table(estimate: Estimate) -> dict[str, Json]:
     """Convert an estimate to a JSON table."""
-    watts = estimate.joules
     return {
         "mapping": mappings.to_table(estimate.mapping),
         "name": str(estimate.mapping),
         "predicted_iteration_seconds": estimate.seconds,
         "predicted_samples_per_second": estimate.throughput,
-        "modelled_joules": watts,
-        "modelled_samples_per_joule": None if watts is None else estimate.samples / watts,
+        "modelled_joules": estimate.joules,
+        "modelled_samples_per_joule": estimate.samples_per_joule,
         "costs": estimate.source,
         "busy_seconds": dict(estimate.busy),
     }
@@ -130,7 +129,10 @@ def draw(directory: Path, found: Plan) -> None:
         pictures.save(figure, directory / TIMELINE)
     if all(each.joules is not None for each in found.estimates):
         figure = pictures.new_figure(7, 4.5)
-        points = {str(each.mapping): _place(each) for each in found.estimates}
+        points = {
+            str(each.mapping): (each.throughput, each.samples_per_joule or 0.0)
+            for each in found.estimates
+        }
         front = {str(e.mapping): points[str(e.mapping)] for e in compose.pareto(found.estimates)}
         plot.draw_pareto(figure.subplots(), points, front, title="Predicted")
         pictures.save(figure, directory / PARETO)
@@ -161,9 +163,3 @@ def _source(estimate: Estimate) -> str:
     if estimate.source == "measured":
         return "simulated from measured steps"
     return f"simulated from steps of which some are {estimate.source}"
-
-
-def _place(estimate: Estimate) -> tuple[float, float]:
-    """Return samples per second and samples per joule."""
-    assert estimate.joules is not None
-    return estimate.throughput, estimate.samples / estimate.joules

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pydantic
+import typer
 
 from accel_rl.cli import console
 from accel_rl.cli.composing import folder
@@ -175,7 +176,7 @@ def show(found: dict[str, Json]) -> None:
             rows.insert(1, ("simulated", "the host stood in for devices that cannot run"))
         console.print_table("Run", ("", ""), rows)
     for path in found["pictures"]:
-        console.print_line(path)
+        typer.echo(path)
 
 
 def _beyond(plan: dict[str, Json]) -> list[tuple[str, str]]:

@@ -84,7 +84,7 @@ def check_rule(rule: str, numerics: str) -> RuleOperations:
 
 
 def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateInstructions:
-    """Instructions of one update: measured for Q-learning, derived for the other rules.
+    """Return the instructions of one update: measured for Q-learning, derived for the other rules.
 
     Args:
       rule: "q_learning", "sarsa", "sarsa_epsilon_greedy", "expected_sarsa", "double_q_learning".
@@ -112,7 +112,7 @@ def update_instructions(rule: str, numerics: str, num_actions: int) -> UpdateIns
 
 
 def owner_instructions(rule: str, numerics: str) -> float:
-    """Instructions of one update by owner: of an update with a known target, and random choices.
+    """Return the instructions of an update by owner: with a known target, and random choices.
 
     Args:
       rule: as for `update_instructions`.
@@ -124,7 +124,7 @@ def owner_instructions(rule: str, numerics: str) -> float:
 
 
 def arithmetic_operations(rule: str, num_actions: int) -> int:
-    """Additions, products and comparisons of one update: the useful work, whatever it costs.
+    """Count additions, products and comparisons of one update: the useful work, whatever it costs.
 
     Args:
       rule: name of an update rule.

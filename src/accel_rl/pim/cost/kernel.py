@@ -40,7 +40,7 @@ def launch_cycles(machine: Machine, workload: DpuWorkload) -> KernelCycles:
 
 
 def pass_cycles(machine: Machine, workload: DpuWorkload, rows: int) -> KernelCycles:
-    """Cycles of one pass over a chunk of `rows` rows: what is there, the last block included.
+    """Count cycles of one pass over a chunk of `rows` rows: what is there, the last block included.
 
     Args:
       machine: from `load_machine`.

@@ -10,7 +10,7 @@ OWNER_ORDERS = ("SEQ", "RAN")  # by owner
 
 
 def split_rows(transitions: int, dpus: int) -> tuple[int, ...]:
-    """Rows of each of `dpus` contiguous chunks: the first `transitions % dpus` get one more."""
+    """Return the rows of `dpus` contiguous chunks; the first `transitions % dpus` get one more."""
     whole("dpus", dpus, 1, whole("transitions", transitions, 1))
     rows, longer = divmod(transitions, dpus)
     return (rows + 1,) * longer + (rows,) * (dpus - longer)

@@ -1,6 +1,5 @@
 """Actor of a distributed training."""
 
-import base64
 import dataclasses
 import json
 import threading
@@ -18,7 +17,7 @@ from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import ConnectionLost
 from accel_rl.remote.port import RemotePort
-from accel_rl.remote.recovery import patiently
+from accel_rl.remote.recovery import retry_connect
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import ActorProgress
 from accel_rl.train.pipeline.actors import Published
@@ -35,7 +34,7 @@ def run_actor(
     secret: bytes | None = None,
     reconnect: float = RECONNECT,
     life: int = 0,
-    going: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
 ) -> None:
     """Act, compute initial priorities and add transitions to the replay buffer, until stopped.
 
@@ -48,7 +47,8 @@ def run_actor(
       secret: shared secret, if the server has one.
       reconnect: seconds to wait for a server that is restarted.
       life: number of earlier starts of this actor; more if the server knows of more.
-      going: polled from a thread; False stops the actor, even while it waits for the limiter.
+      should_continue: polled from a thread; False stops the actor, even while it waits for the
+        limiter.
 
     Raises:
       ValueError: if the number is out of range, or the training differs from the learner's.
@@ -58,22 +58,22 @@ def run_actor(
     whole("life", life, 0)
     within("reconnect", reconnect, "[0, inf)")
     where = first_of(address)
-    with patiently(
-        lambda: ReplayClient(where, secret, reconnect=reconnect), reconnect, going
+    with retry_connect(
+        lambda: ReplayClient(where, secret, reconnect=reconnect), reconnect, should_continue
     ) as client:
         port = training.port(address, training.envs_per_actor, secret, recover=reconnect)
         try:
-            with watched(port, lambda: None if going() else "told to stop"):
-                _act(training, client, port, number, life, going)
+            with watched(port, lambda: None if should_continue() else "told to stop"):
+                _act(training, client, port, number, life, should_continue)
         except RuntimeError:
-            if going():
+            if should_continue():
                 raise
 
 
 def obey(order: str, ended: threading.Event) -> None:
     """Run `run_actor` with a launcher's line of JSON, until `ended` is set."""
     orders = json.loads(order)
-    secret = None if orders["secret"] is None else base64.b64decode(orders["secret"])
+    secret = None if orders["secret"] is None else bytes.fromhex(orders["secret"])
     try:
         run_actor(
             ApexTraining.from_tables(orders["training"]),
@@ -82,7 +82,7 @@ def obey(order: str, ended: threading.Event) -> None:
             secret=secret,
             reconnect=orders["reconnect"],
             life=orders["life"],
-            going=lambda: not ended.is_set(),
+            should_continue=lambda: not ended.is_set(),
         )
     except ConnectionLost:
         if not ended.wait(1.0):  # the server may be closed a moment before the actors
@@ -95,7 +95,7 @@ def _act(
     port: RemotePort,
     number: int,
     life: int,
-    going: Callable[[], bool],
+    should_continue: Callable[[], bool],
 ) -> None:
     program = training.program(port)
     agent = program.agent
@@ -129,13 +129,13 @@ def _act(
         if time.monotonic() > said + REPORTS:
             said = time.monotonic()
             mailbox.report(client, run, number, done)
-        return going()
+        return should_continue()
 
     train.act(
         program,
         training.key,
         port,
-        Newest(client, run, jax.eval_shape(published), going),
+        Newest(client, run, jax.eval_shape(published), should_continue),
         number=number,
         num_actors=training.num_actors,
         first=first,

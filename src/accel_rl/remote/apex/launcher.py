@@ -1,10 +1,8 @@
 """Start, supervision and restart of a training's actors, as processes on this machine."""
 
-import base64
 import contextlib
 import json
 import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -13,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from accel_rl.arguments import whole, within
 from accel_rl.remote.apex.acting import RECONNECT
+from accel_rl.remote.apex.roles import start_role
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.shard import Address
@@ -57,7 +56,7 @@ class Actors(Closing, Generic[T]):
         self._orders: dict[str, Any] = {
             "training": training.tables,
             "address": address,
-            "secret": None if secret is None else base64.b64encode(secret).decode(),
+            "secret": None if secret is None else secret.hex(),
             "reconnect": within("reconnect", reconnect, "[0, inf)"),
         }
         self._life = whole("life", life, 0)
@@ -141,20 +140,7 @@ class LocalActors(Actors[subprocess.Popen[str]]):
         return self.running
 
     def _start(self, number: int) -> subprocess.Popen[str]:
-        order = self._order(number)  # first: an address may be no JSON
-        process = subprocess.Popen(
-            [sys.executable, "-m", "accel_rl.remote.apex.process", "actor"],
-            stdin=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C reaches only this process, which ends them
-        )
-        assert process.stdin is not None
-        # Not on the command line, which every user can read. The pipe stays open: its end tells the
-        # actor that this process has ended, or that it is to stop.
-        with contextlib.suppress(BrokenPipeError):  # it has ended already; `_how` reports it
-            process.stdin.write(order + "\n")
-            process.stdin.flush()
-        return process
+        return start_role("actor", self._order(number))
 
     def _how(self, actor: subprocess.Popen[str]) -> str | None:
         return None if actor.poll() is None else f"exit code {actor.returncode}"

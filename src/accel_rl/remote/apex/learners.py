@@ -1,12 +1,10 @@
 """Learner on this machine in one or several processes, restarted from its checkpoints."""
 
-import base64
 import contextlib
 import itertools
 import json
 import queue
 import subprocess
-import sys
 import tempfile
 import threading
 import warnings
@@ -19,9 +17,10 @@ from accel_rl.io import Checkpoints
 from accel_rl.io.loggers import Row
 from accel_rl.remote.apex import mailbox, replicas, states
 from accel_rl.remote.apex.acting import RECONNECT
+from accel_rl.remote.apex.roles import start_role
 from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.client import ReplayClient
-from accel_rl.remote.recovery import patiently
+from accel_rl.remote.recovery import retry_connect
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import PipelineResult, TrainState, segments
 
@@ -84,13 +83,13 @@ def run_learners(
     within("reconnect", reconnect, "[0, inf)")
     if life == 0:
         where = first_of(address)
-        with patiently(lambda: ReplayClient(where, secret), reconnect) as client:
+        with retry_connect(lambda: ReplayClient(where, secret), reconnect) as client:
             mailbox.check_free(client, training.run)
     order = {
         "training": training.tables,
         "address": address,
         "steps": steps,
-        "secret": None if secret is None else base64.b64encode(secret).decode(),
+        "secret": None if secret is None else secret.hex(),
         "period": period,
         "reconnect": reconnect,
         "count": learners,
@@ -183,18 +182,9 @@ def _running(order: dict[str, Any], learners: int) -> Any:
     processes: list[subprocess.Popen[str]] = []
     try:
         for number in range(learners):
-            process = subprocess.Popen(
-                [sys.executable, "-m", "accel_rl.remote.apex.process", "learner"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE if number == 0 else subprocess.DEVNULL,
-                text=True,
-                process_group=0,  # Ctrl-C reaches only this process, which ends them
-            )
-            processes.append(process)
-            assert process.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # it has ended already; `_wait` reports it
-                process.stdin.write(json.dumps({**order, "number": number}) + "\n")
-                process.stdin.flush()
+            own = json.dumps({**order, "number": number})
+            stdout = subprocess.PIPE if number == 0 else subprocess.DEVNULL
+            processes.append(start_role("learner", own, stdout))
         yield processes
     finally:
         for process in processes:

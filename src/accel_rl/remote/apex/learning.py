@@ -19,7 +19,7 @@ from accel_rl.remote.apex.training import ApexTraining
 from accel_rl.remote.apex.watch import watched
 from accel_rl.remote.client import ReplayClient
 from accel_rl.remote.errors import RemoteError
-from accel_rl.remote.recovery import patiently
+from accel_rl.remote.recovery import retry_connect
 from accel_rl.remote.shard import Address, first_of
 from accel_rl.train import PipelineResult, TrainState
 from accel_rl.train.pipeline.context import updates_until
@@ -89,14 +89,16 @@ def run_learner(
     rank, learners = jax.process_index(), jax.process_count()
     placement = train.Placement(learn=replicas.devices()) if learners > 1 else None
     where = first_of(address)
-    with patiently(lambda: ReplayClient(where, secret, reconnect=reconnect), reconnect) as client:
+    with retry_connect(
+        lambda: ReplayClient(where, secret, reconnect=reconnect), reconnect
+    ) as client:
         if life:
             life = max(life, mailbox.next_life(client, training.run))
         elif rank == 0:
             mailbox.check_free(client, training.run)
         port = training.port(address, schedule.num_envs, secret, (rank, learners), reconnect)
         publisher = Publisher(client, training.run, life)
-        heard = Heard(client, training, updates_until(schedule, first - 1))
+        heard = ActorMetrics(client, training, updates_until(schedule, first - 1))
         rows: list[Row] = []
         began = looked = time.monotonic()
 
@@ -153,7 +155,7 @@ def _parts(schedule: Schedule, steps: int, period: int, every: int | None) -> li
     return sorted({*due, ends[-1]})
 
 
-class Heard:
+class ActorMetrics:
     """Metrics from the reports of actors, over successive periods.
 
     Args:

@@ -97,7 +97,7 @@ class Newest:
       client: of the server.
       run: name of the training.
       like: a policy with the same structure, shapes and dtypes.
-      going: called while no policy is published; if it returns False, the wait ends with a
+      should_continue: called while no policy is published; if False, the wait ends with a
         RuntimeError.
       seconds: between two polls.
     """
@@ -107,10 +107,10 @@ class Newest:
         client: ReplayClient,
         run: str,
         like: Published,
-        going: Callable[[], bool] = lambda: True,
+        should_continue: Callable[[], bool] = lambda: True,
         seconds: float = 0.1,
     ) -> None:
-        self._client, self._going, self._seconds = client, going, seconds
+        self._client, self._should_continue, self._seconds = client, should_continue, seconds
         self._name = f"{run}/policy"
         self._leaves, self._structure = jax.tree.flatten(like)
         self._version: Version | None = None
@@ -122,7 +122,7 @@ class Newest:
         while self._version is None:
             self._look(None)
             if self._version is None:
-                if not self._going():
+                if not self._should_continue():
                     raise RuntimeError("told to stop before there was a policy")
                 time.sleep(self._seconds)
         if time.monotonic() > self._looked + self._seconds:

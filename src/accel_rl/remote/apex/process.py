@@ -1,6 +1,5 @@
 """Process of an actor or of one of several learners; its orders are a line of JSON on stdin."""
 
-import base64
 import json
 import os
 import sys
@@ -66,7 +65,7 @@ def _learn(orders: dict[str, Any], ended: threading.Event, rows: int) -> None:
         training,
         orders["address"],
         orders["steps"],
-        secret=None if orders["secret"] is None else base64.b64decode(orders["secret"]),
+        secret=None if orders["secret"] is None else bytes.fromhex(orders["secret"]),
         period=orders["period"],
         reconnect=orders["reconnect"],
         life=orders["life"],

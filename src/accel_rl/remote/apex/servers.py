@@ -16,15 +16,15 @@ LOOK = 0.2  # seconds between polls of the servers
 class LocalServers(Closing):
     """Replay servers in child processes on Unix sockets, each restarted at its address.
 
-    Without `kept` a restarted server is empty: clients create their tables again, and actors fill
-    them.
+    Without a `snapshot_folder` a restarted server is empty: clients create their tables again, and
+    actors fill them.
 
     Args:
       folder: of the sockets, which only this user may open.
       number: of servers.
       secret: shared secret, or None.
       restarts: total number of restarts, each with a RuntimeWarning.
-      kept: folder of the servers' snapshots and logs, with which they begin; None: none.
+      snapshot_folder: folder of the servers' snapshots and logs, with which they begin; None: none.
 
     Attributes:
       addresses: of the servers, in order.
@@ -39,12 +39,12 @@ class LocalServers(Closing):
         *,
         secret: bytes | None = None,
         restarts: int = 0,
-        kept: Path | None = None,
+        snapshot_folder: Path | None = None,
     ) -> None:
         """Start the servers, and wait until they listen."""
         whole("number", number, 1)
         self._restarts, self.restarted = whole("restarts", restarts, 0), 0
-        self._folder, self._secret, self._kept = folder, secret, kept
+        self._folder, self._secret, self._snapshot_folder = folder, secret, snapshot_folder
         self._gone: str | None = None
         self._closing = threading.Event()
         self.running: list[ReplayServerProcess] = []
@@ -71,8 +71,9 @@ class LocalServers(Closing):
 
     def _start(self, number: int) -> ReplayServerProcess:
         files: dict[str, Any] = {}
-        if self._kept is not None:
-            files = {"snapshot_path": self._kept / f"{number}.snapshot", "durability": "log"}
+        if self._snapshot_folder is not None:
+            path = self._snapshot_folder / f"{number}.snapshot"
+            files = {"snapshot_path": path, "durability": "log"}
         path = self._folder / str(number)
         return ReplayServerProcess(None, unix_path=path, secret=self._secret, **files)
 
@@ -98,7 +99,7 @@ class LocalServers(Closing):
                 how = f"{how}, then {error}"
                 continue
             with contextlib.suppress(RuntimeWarning):  # a filter may turn it into an error
-                with_what = "empty" if self._kept is None else "with what it logged"
+                with_what = "empty" if self._snapshot_folder is None else "with what it logged"
                 warnings.warn(
                     f"{how}: it is started again, {with_what}", RuntimeWarning, stacklevel=2
                 )

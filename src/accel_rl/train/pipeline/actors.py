@@ -15,8 +15,9 @@ from accel_rl.arguments import whole
 from accel_rl.replay import n_step, td_priority
 from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.train.pipeline.placement import place
+from accel_rl.train.pipeline.placement import Placement, place
 from accel_rl.train.program import Program
+from accel_rl.train.state import TrainState
 from accel_rl.types import Array, ArrayLike, Batch, PyTree, Transition
 
 CACHED = 16  # programs whose compiled functions are kept
@@ -126,6 +127,19 @@ class ActorSlot:
     device: jax.Device
     key: ArrayLike  # [2] uint32, of the training
     gamma: ArrayLike
+
+    @classmethod
+    def of(
+        cls, config: ActorConfig, number: int, placement: Placement, state: TrainState
+    ) -> "ActorSlot":
+        """Return an actor's slot in a training that starts from a state."""
+        key, gamma = jax.device_get((state.key, state.hyper["gamma"]))
+        return cls(config, number, placement.actor(number), key, np.float32(gamma))
+
+    def share(self, tree: PyTree) -> PyTree:
+        """Return the actor's environments of leaves [E, ...]."""
+        own = slice(int(self.first), int(self.first) + self.config.num_envs)
+        return jax.tree.map(lambda leaf: leaf[own], tree)
 
     @property
     def first(self) -> np.int32:

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -126,33 +126,22 @@ class LocalPort(BufferPort):
 
     Args:
       replay: functions of the buffer.
-      hyper: of `replay.init`, such as alpha.
+      state: initial state, which is copied; `replay.init()` if None.
       device: of the state; the default device if None.
-      state: initial state, which is copied; an empty buffer if None.
     """
 
     def __init__(
         self,
         replay: Replay,
-        hyper: Mapping[str, ArrayLike] | None = None,
+        state: ReplayState | None = None,
         *,
         device: jax.Device | None = None,
-        state: ReplayState | None = None,
     ) -> None:
-        own_state = first_state(replay, hyper, state)
+        state = replay.init() if state is None else state
         functions = replay.add, replay.sample, replay.update, replay.can_sample
         # A copy: donated buffers must not be aliased.
-        own = jax.device_put(own_state, device, may_alias=False)
+        own = jax.device_put(state, device, may_alias=False)
         super().__init__(_compiled(*functions), own)
-
-
-def first_state(
-    replay: Replay, hyper: Mapping[str, ArrayLike] | None, state: ReplayState | None
-) -> ReplayState:
-    """Return the given state or that of an empty buffer; raise ValueError for state and hyper."""
-    if state is not None and hyper:
-        raise ValueError(f"hyper-parameters are the state's where one is given, got {hyper}")
-    return replay.init(**(hyper or {})) if state is None else state
 
 
 def for_each_key(draw: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -205,22 +194,20 @@ class SplitPort(BufferPort):
 
     Args:
       replay: functions of the buffer.
-      hyper: of `replay.init`, such as alpha.
+      state: initial state on any device, which is copied; `replay.init()` if None.
       index_device: draws slots and holds priorities.
       store_device: holds transitions and gathers batches.
-      state: initial state on any device, which is copied; an empty buffer if None.
     """
 
     def __init__(
         self,
         replay: Replay,
-        hyper: Mapping[str, ArrayLike] | None = None,
+        state: ReplayState | None = None,
         *,
         index_device: jax.Device,
         store_device: jax.Device,
-        state: ReplayState | None = None,
     ) -> None:
-        given = first_state(replay, hyper, state)
+        given = replay.init() if state is None else state
         # A copy: donated buffers must not be aliased.
         own = ReplayState(
             jax.device_put(given.index, index_device, may_alias=False),
@@ -278,5 +265,5 @@ def port_of(program: Program, state: TrainState, placement: Placement) -> PyTree
     if not isinstance(buffer, Replay):
         return buffer
     if index == store:
-        return LocalPort(buffer, state=state.replay, device=index)
-    return SplitPort(buffer, state=state.replay, index_device=index, store_device=store)
+        return LocalPort(buffer, state.replay, device=index)
+    return SplitPort(buffer, state.replay, index_device=index, store_device=store)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from accel_rl.agents.exploration import Exploration
 from accel_rl.arguments import one_of, whole
@@ -142,10 +141,8 @@ def pipelined(
     inputs = UpdateInputs(program, state, placement.index())
 
     def actor(number: int) -> Actor:
-        device, gamma = placement.actor(number), np.float32(inputs.gamma)
-        slot = ActorSlot(config, number, device, jax.device_get(state.key), gamma)
-        own = slice(int(slot.first), int(slot.first) + config.num_envs)
-        mine = jax.tree.map(lambda leaf: leaf[own], state.actor)
+        slot = ActorSlot.of(config, number, placement, state)
+        mine = slot.share(state.actor)
         if env is None:
             return DeviceActor(slot, mine)
         open_environments = functools.partial(hosts.of, number)

@@ -11,7 +11,7 @@ import numpy as np
 from accel_rl.io.loggers import Row
 from accel_rl.io.values import Json
 from accel_rl.train.collection import Episodes
-from accel_rl.train.metrics import row
+from accel_rl.train.metrics import row, segment_metrics
 from accel_rl.train.pipeline.actors import CACHED, host_episodes
 from accel_rl.train.pipeline.learner import LIMIT
 from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
@@ -152,8 +152,6 @@ def _total(total: PyTree, values: np.ndarray) -> PyTree:
 @functools.lru_cache(maxsize=CACHED)
 def _metrics(program: Program) -> Callable[..., PyTree]:
     def metrics(iteration: Array, totals: SegmentSums) -> dict[str, Array]:
-        # `metrics` reads nothing of the state but its iteration.
-        fields: PyTree = {field.name: None for field in dataclasses.fields(TrainState)}
-        return program.metrics(TrainState(**{**fields, "iteration": iteration}), totals)
+        return segment_metrics(totals, iteration * np.int32(program.schedule.steps))
 
     return jax.jit(metrics)

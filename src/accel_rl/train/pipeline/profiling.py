@@ -39,10 +39,7 @@ class StepHarness:
         self._iteration = 0
         self._learner = Learner(program, state, placement, False, 0)
         config = ActorConfig(program, 1, 0, None)
-        slot = ActorSlot(
-            config, 0, placement.actor(0), jax.device_get(state.key), np.float32(self._gamma)
-        )
-        self._actor = DeviceActor(slot, state.actor)
+        self._actor = DeviceActor(ActorSlot.of(config, 0, placement, state), state.actor)
         self._port = port_of(program, state, placement)
         keys = jax.random.split(jax.random.key(1), group_size(program))
         # A single update has no axis of the group, as in the executors.

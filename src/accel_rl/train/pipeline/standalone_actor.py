@@ -3,9 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-import jax
-import numpy as np
-
 from accel_rl.agents.exploration import Exploration
 from accel_rl.arguments import whole
 from accel_rl.train.collection import Episodes
@@ -68,10 +65,8 @@ def act(
     whole("restarts", restarts, 0, 2**29)
     placement = Placement() if placement is None else placement
     state = initial_state(program, key, hyper)
-    gamma = np.float32(jax.device_get(state.hyper["gamma"]))
-    slot = ActorSlot(config, number, placement.actor(number), jax.device_get(state.key), gamma)
-    own = slice(int(slot.first), int(slot.first) + config.num_envs)
-    actor = DeviceActor(slot, jax.tree.map(lambda leaf: leaf[own], state.actor))
+    slot = ActorSlot.of(config, number, placement, state)
+    actor = DeviceActor(slot, slot.share(state.actor))
     if restarts:
         actor.restart(newest(), restarts)
     iteration, going = first, True

@@ -1,4 +1,4 @@
-"""Random 32-bit words, many from one PRNG key, and numbers below a bound made from them."""
+"""Random 32-bit words: many from one PRNG key, and numbers made of them, without 64-bit types."""
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,11 @@ def high_product(a: Array, b: Array) -> Array:
     middle = a_high * b_low + ((a_low * b_low) >> shift)
     carry = (middle & mask) + a_low * b_high
     return a_high * b_high + (middle >> shift) + (carry >> shift)
+
+
+def unit_float(words: Array) -> Array:
+    """Convert the upper bits of uint32 words to float32 in [0, 1), multiples of 2^-24."""
+    return (words >> np.uint32(8)).astype(jnp.float32) * np.float32(2**-24)
 
 
 def stream_seeds(key: Array) -> Array:
