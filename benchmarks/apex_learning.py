@@ -59,7 +59,7 @@ def whole_training() -> ApexTraining:
 def final_return(training: ApexTraining, state: train.TrainState) -> float:
     """Mean return of the last policy's greedy episodes."""
     agent = training.experiment.program.agent
-    play = train.evaluator(training.experiment.scored, agent, episodes=EPISODES)
+    play = train.evaluator(training.experiment.env, agent, episodes=EPISODES)
     return float(np.mean(play(agent.policy(state.agent), training.key)))
 
 

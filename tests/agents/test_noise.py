@@ -110,7 +110,8 @@ def test_drift_starts_anew_with_each_episode():
         state = collection.start(env, agent, 2, policy, key)
         state = dataclasses.replace(state, env=jnp.arange(2, dtype=jnp.int32))
         keys = jax.random.split(key, (1, 3))
-        return collection.collect(env, agent, state, policy, keys, jnp.int32(0))[0].memory
+        actor, *_ = collection.collect(env, agent, state, policy, keys, jnp.int32(0), num_envs=2)
+        return actor.memory
 
     memory = np.asarray(run(jax.random.key(0)))
     assert memory[0] != 0

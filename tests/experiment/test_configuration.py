@@ -187,21 +187,22 @@ def test_settings_reach_the_parts():
     np.testing.assert_allclose(state.replay.index.sampler.alpha, 0.3)
     assert found.program.schedule.updates == 2
     assert found.program.buffer.parts[1].ring.window == 3
-    key, inner = jax.random.key(0), found.scored.reset(jax.random.key(0))[1]
+    key, inner = jax.random.key(0), found.env.reset(jax.random.key(0))[1]
     truncated = []
     for _ in range(7):
-        *_, ended, cut, _ = found.scored.step(key, inner, 0)
-        inner = found.scored.step(key, inner, 0)[1]
+        *_, ended, cut, _ = found.env.step(key, inner, 0)
+        inner = found.env.step(key, inner, 0)[1]
         truncated.append(bool(cut | ended))
     assert truncated[-1]
 
 
 def test_rewards_are_scaled_for_learning_only():
     found = made("environment.reward_scale=4", env="CartPole-v1")
-    key, action = jax.random.key(0), 0
-    _, state = found.env.reset(key)
-    assert found.env.step(key, state, action)[2] == 4
-    assert found.scored.step(key, state, action)[2] == 1
+    program, state = found.program, found.program.init(found.key, **found.hyper)
+    keys = program.keys(state.key, 0).collect
+    actor, transitions, _ = program.collect(state.actor, program.agent.policy(state.agent), keys, 0)
+    np.testing.assert_array_equal(transitions.reward, 4)
+    np.testing.assert_array_equal(actor.episode_return, 1)
 
 
 def test_sweeps_cover_all_combinations_with_the_same_seeds():

@@ -13,6 +13,8 @@ from accel_rl.train import collection
 from accel_rl.types import Discrete
 
 ENVS, KEY = 3, jax.random.key(4)
+ALL = 5  # environments, with those of another actor
+SCALE = 0.5  # of rewards, exact in float32
 ENV = wander()
 
 
@@ -24,7 +26,8 @@ def play(agent, rollout):
     """The actor before, and what `collect` gives."""
     policy = jnp.float32(2)
     start = collection.start(ENV, agent, ENVS, policy, jax.random.key(9))
-    collect = jax.jit(functools.partial(collection.collect, ENV, agent))
+    options = {"num_envs": ALL, "reward_scale": SCALE}
+    collect = jax.jit(functools.partial(collection.collect, ENV, agent, **options))
     return start, collect(start, policy, keys_of(rollout), jnp.int32(0))
 
 
@@ -36,7 +39,7 @@ def by_hand(agent, start, rollout):
     chosen = start.action
     rows, keys = [], keys_of(rollout)
     for t in range(rollout):
-        now = np.int32(t * ENVS)
+        now = np.int32(t * ALL)
         action = chosen
         if action is None:
             action, memory = act(jnp.float32(2), memory, observation, keys[t, 0], now)
@@ -48,7 +51,7 @@ def by_hand(agent, start, rollout):
         row = {
             "observation": observation,
             "action": np.asarray(action),
-            "reward": np.array([result[2] for result in each]),
+            "reward": SCALE * np.array([result[2] for result in each]),
             "discount": np.float32([not result[3] for result in each]),
             "truncated": np.array([bool(result[4]) for result in each]),
             "next_observation": final,
@@ -80,7 +83,7 @@ def test_records_what_happened(rollout, looks_ahead):
     # Episodes: from the rows alone.
     total, length, sums = np.zeros(ENVS), np.zeros(ENVS), []
     for t in range(rollout):
-        total, length = total + wanted["reward"][t], length + 1
+        total, length = total + wanted["reward"][t] / SCALE, length + 1
         sums += [(total[e], length[e]) for e in np.flatnonzero(stopped[t])]
         total, length = np.where(stopped[t], 0, total), np.where(stopped[t], 0, length)
     assert int(episodes.count) == len(sums)
@@ -125,7 +128,7 @@ def test_steps_are_counted_over_all_environments():
 
     agent = agent._replace(act=act)
     _, (_, found, _) = play(agent, 4)
-    np.testing.assert_array_equal(found.action[..., 0], np.repeat([[0], [3], [6], [9]], ENVS, 1))
+    np.testing.assert_array_equal(found.action[..., 0], np.repeat([[0], [5], [10], [15]], ENVS, 1))
 
 
 @pytest.mark.parametrize("looks_ahead", [False, True])

@@ -219,7 +219,7 @@ def _figures(training: ApexTraining, done: train.PipelineResult) -> Mapping[str,
     """Play greedy episodes with the final policy; return what the training was worth."""
     complete, agent = training.experiment.configuration, training.experiment.program.agent
     play = train.evaluator(
-        training.experiment.scored,
+        training.experiment.env,
         agent,
         episodes=complete.evaluation.episodes,
         max_steps=complete.evaluation.max_steps,

@@ -36,7 +36,7 @@ def counted(program: Program, hyper: Table[str, Json]) -> dict[str, Counted]:
     key = jax.random.key(0)
 
     def collect(actor: PyTree, policy: PyTree) -> Any:
-        return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0), 0)
+        return program.collect(actor, policy, program.keys(jax.random.key_data(key), 0).collect, 0)
 
     def sample(buffer: PyTree) -> Any:
         return replay.sample(buffer, key, 0.5, 0.99)

@@ -12,7 +12,7 @@ import numpy as np
 
 from accel_rl import agents, envs, replay, train
 from accel_rl.agents import Agent
-from accel_rl.arguments import whole, within
+from accel_rl.arguments import whole
 from accel_rl.experiment import catalogue, configuration, layers, words
 from accel_rl.experiment.configuration import Configuration
 from accel_rl.experiment.hosted import HostSource, host_source, is_hosted
@@ -34,13 +34,12 @@ class Experiment:
     """Program of a configuration, with its environments, hyper-parameters and keys."""
 
     configuration: Configuration  # complete: all defaults are filled in
-    env: Environment  # with scaled rewards, for training
-    scored: Environment  # with the rewards that are reported, for evaluation
+    env: Environment
     program: train.Program
     hyper: dict[str, Json]  # arguments of `program.init`: floats, or [trainings] if swept
     key: Array  # PRNG key, or [trainings] of them
     leaves: tuple[str, ...]  # dotted names of all hyper-parameters
-    host: HostSource | None = None  # of environments on the host; `env` and `scored` have no steps
+    host: HostSource | None = None  # of environments on the host; `env` does not step
 
     @property
     def trainings(self) -> int:
@@ -84,10 +83,11 @@ def assemble(wanted: Configuration) -> Experiment:
     """
     with _as_value_errors():
         host = host_source(wanted.environment) if is_hosted(wanted.environment) else None
-        scored, env = _environments(wanted.environment, host)
+        env = _environment(wanted.environment, host)
         agent, agent_options = _agent(wanted, env)
         buffer, replay_config = _buffer(wanted, env, agent)
-        program = train.make(env, agent, buffer, **dataclasses.asdict(wanted.schedule))
+        scale, schedule = wanted.environment.reward_scale, dataclasses.asdict(wanted.schedule)
+        program = train.make(env, agent, buffer, reward_scale=scale, **schedule)
         complete = dataclasses.replace(
             wanted,
             agent=dataclasses.replace(wanted.agent, options=agent_options),
@@ -108,7 +108,7 @@ def assemble(wanted: Configuration) -> Experiment:
             "training.seeds must be 1, without a sweep, for executors other than fused, got "
             f"{keys.size} trainings: train each seed by a command of its own, with another --seed"
         )
-    return Experiment(complete, env, scored, program, hyper, keys, tuple(paths), host)
+    return Experiment(complete, env, program, hyper, keys, tuple(paths), host)
 
 
 @contextlib.contextmanager
@@ -120,13 +120,9 @@ def _as_value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _environments(
-    wanted: configuration.EnvironmentConfig, host: HostSource | None
-) -> tuple[Environment, Environment]:
-    # A negative scale would invert the objective.
-    within("environment.reward_scale", wanted.reward_scale, "(0, inf)")
+def _environment(wanted: configuration.EnvironmentConfig, host: HostSource | None) -> Environment:
     if host is not None:
-        return host.environment, host.environment
+        return host.environment
     env = envs.environment(wanted.name, **wanted.arguments)
     if wanted.time_limit is not None:
         env = envs.wrappers.time_limit(env, wanted.time_limit)
@@ -134,9 +130,7 @@ def _environments(
         env = envs.wrappers.cast_observations(env, wanted.dtype)
     if wanted.flatten:
         env = envs.wrappers.flatten_observations(env)
-    if wanted.reward_scale == 1:
-        return env, env
-    return env, envs.wrappers.scale_rewards(env, wanted.reward_scale)
+    return env
 
 
 def _agent(wanted: Configuration, env: Environment) -> tuple[Agent, dict[str, Json]]:

@@ -47,7 +47,7 @@ class EnvironmentConfig:
     time_limit: int | None = None
     """steps after which episodes are truncated, in addition to the environment's own limit"""
     reward_scale: float = 1.0
-    """positive factor of rewards in training; reported returns are unscaled"""
+    """positive factor of the rewards that the agent learns from; no returns are scaled"""
     flatten: bool = False
     """flatten observations to vectors"""
     dtype: str | None = None

@@ -33,9 +33,6 @@ FILES = {
     RESULTS: "final scores; written last, so its presence shows that the training ended",
 }
 
-# Metrics in units of reward.
-_REWARDS = ("episode_return", "evaluation")
-
 _README = """\
 {agent} in {environment}, {seeds}, trained by accel_rl {version}:
 
@@ -105,37 +102,6 @@ def begin(
     begin_run(directory, kind, command, seeds, files)
 
 
-class Unscaled:
-    """Logger that passes rows on to another one, with returns in the environment's own units."""
-
-    def __init__(self, logger: io.Logger, scale: float):
-        """Initialise with the other logger and the scale of rewards."""
-        self._logger, self._scale = logger, scale
-
-    def begin(self, rows: Sequence[Row] | None) -> None:
-        """See `io.Logger`."""
-        self._logger.begin(None if rows is None else [unscaled(row, self._scale) for row in rows])
-
-    def log(self, row: Row) -> None:
-        """See `io.Logger`."""
-        self._logger.log(unscaled(row, self._scale))
-
-    def close(self) -> None:
-        """See `io.Logger`."""
-        self._logger.close()
-
-
-def unscaled(row: Mapping[str, Json], scale: float) -> Row:
-    """Return a row with returns divided by the scale of rewards."""
-    changed = {name: value / scale if name in _REWARDS else value for name, value in row.items()}
-    if "per_seed" in row:
-        changed["per_seed"] = {
-            name: [value / scale for value in each] if name in _REWARDS else each
-            for name, each in row["per_seed"].items()
-        }
-    return changed
-
-
 def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logger]:
     """Make the loggers that the configuration names, and a progress bar if `bar` is True."""
     make: dict[str, Json] = {
@@ -157,8 +123,7 @@ def loggers(directory: Path, complete: Configuration, bar: bool) -> list[io.Logg
         raise ValueError(str(error)) from error
     if bar and "console" not in complete.training.log:
         chosen.append(io.ProgressBar(complete.training.steps))
-    scale = complete.environment.reward_scale
-    return chosen if scale == 1 else [Unscaled(each, scale) for each in chosen]
+    return chosen
 
 
 def checkpoints(directory: Path, complete: Configuration) -> io.Checkpoints:

@@ -32,18 +32,11 @@ class HostSource:
     environment: Environment
 
     def open(self, num_envs: int) -> HostEnvironment:
-        """Open environments for training, whose rewards are scaled."""
-        scale = self.config.reward_scale
-
-        def scaled(env: Any) -> Any:
-            from gymnasium.wrappers import TransformReward
-
-            return TransformReward(env, lambda reward: float(reward) * scale)
-
-        return open_environments(self.config, num_envs, [] if scale == 1 else [scaled])
+        """Open environments for training."""
+        return open_environments(self.config, num_envs)
 
     def open_scored(self, episodes: int) -> HostEnvironment:
-        """Open environments for evaluation, with the rewards that are reported."""
+        """Open environments for evaluation."""
         return open_environments(self.config, min(episodes, MOST_SCORED))
 
 
@@ -56,10 +49,8 @@ def host_source(config: EnvironmentConfig) -> HostSource:
         return HostSource(config, env.environment)
 
 
-def open_environments(
-    config: EnvironmentConfig, num_envs: int, last: list[Callable[[Any], Any]] | None = None
-) -> HostEnvironment:
-    """Open environments with the wrappers that a configuration asks for, and then others."""
+def open_environments(config: EnvironmentConfig, num_envs: int) -> HostEnvironment:
+    """Open environments with the wrappers that a configuration asks for."""
     from gymnasium import wrappers
 
     chosen: list[Callable[[Any], Any]] = []
@@ -78,6 +69,6 @@ def open_environments(
         num_envs,
         config.backend,
         workers=workers,
-        wrappers=[*chosen, *(last or [])],
+        wrappers=chosen,
         **config.arguments,
     )

@@ -115,7 +115,7 @@ def _training(
 def _means(assembly: Experiment, state: PyTree, episodes: int, seed: int) -> Array:
     """Return the mean return of each training's episodes, all in one compiled call."""
     complete, agent = assembly.configuration, assembly.program.agent
-    play = train.evaluator(assembly.scored, agent, episodes, complete.evaluation.max_steps)
+    play = train.evaluator(assembly.env, agent, episodes, complete.evaluation.max_steps)
 
     def mean(state: PyTree, key: Array) -> Array:
         played = jnp.mean(play(agent.policy(state), key))

@@ -48,7 +48,7 @@ class TrainedRun:
             seed = int(jax.random.bits(key, (), jnp.uint32)) >> 2
             with host.open_scored(1) as env:
                 return train.host_record(env, agent, self.policy(number), seed, max_steps)
-        return train.record(self.experiment.scored, agent, self.policy(number), key, max_steps)
+        return train.record(self.experiment.env, agent, self.policy(number), key, max_steps)
 
     def export_policy(
         self, number: int = 0, platforms: tuple[str, ...] = ("cpu", "cuda", "rocm", "tpu")

@@ -96,16 +96,12 @@ def run(
 
 
 def train_with(experiment: Experiment, **files: Any) -> RunResult:
-    """Train with loggers and checkpoints of `train.run`, if any.
-
-    Returns in rows are in the environment's own units, without the reward scale.
-    """
+    """Train with loggers and checkpoints of `train.run`, if any."""
     complete = experiment.configuration
-    settings, scale = complete.evaluation, complete.environment.reward_scale
+    settings = complete.evaluation
     rules: list[Callable[[Sequence[Row]], str | None]] = []
     if settings.stop_at is not None:
-        reached = train.stop_at("evaluation", settings.stop_at, every_seed=True)
-        rules.append(lambda rows: reached([folder.unscaled(rows[-1], scale)]))
+        rules.append(train.stop_at("evaluation", settings.stop_at, every_seed=True))
     if settings.stop_excess is not None:
         rules.append(train.stop_excess(settings.stop_excess))
 
@@ -115,7 +111,7 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
             opened = experiment.host.open(complete.schedule.num_envs * experiment.trainings)
             scored = experiment.host.open_scored(complete.evaluation.episodes)
             host = {"env": stack.enter_context(opened), "scored": stack.enter_context(scored)}
-        outcome = train.run(
+        return train.run(
             experiment.program,
             experiment.key,
             complete.training.steps,
@@ -129,7 +125,6 @@ def train_with(experiment: Experiment, **files: Any) -> RunResult:
             **host,
             **files,
         )
-    return outcome._replace(rows=[folder.unscaled(row, scale) for row in outcome.rows])
 
 
 def summary(complete: Configuration, rows: list[Row]) -> dict[str, Json]:

@@ -41,6 +41,7 @@ def checkpoint_metadata(
     value = {
         "training": {
             "environment": program.env.name,
+            "reward_scale": program.reward_scale,
             "schedule": dataclasses.asdict(program.schedule),
             "period": period,
             "seeds": number_of_seeds(key),

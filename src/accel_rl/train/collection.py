@@ -74,9 +74,17 @@ def start(env: Environment, agent: Agent, num_envs: int, policy: PyTree, key: Ar
 
 
 def collect(
-    env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
+    env: Environment,
+    agent: Agent,
+    actor: ActorState,
+    policy: PyTree,
+    keys: Array,
+    step: ArrayLike,
+    *,
+    num_envs: ArrayLike,
+    reward_scale: float = 1.0,
 ) -> tuple[ActorState, Transition, Episodes]:
-    """Step all environments `rollout` times.
+    """Step E environments `rollout` times.
 
     Args:
       env: one environment.
@@ -85,18 +93,22 @@ def collect(
       policy: what the agent acts with.
       keys: [rollout, 1 + E] PRNG keys.
       step: steps of all environments so far, int32.
+      num_envs: all environments, those of other actors included; each row adds as many steps.
+      reward_scale: factor of the transitions' rewards.
 
     Returns:
       The new state; transitions, leaves [E, ...], or [rollout, E, ...] if rollout is above 1; sums
       over the episodes that stopped.
     """
-    rollout, num_envs = keys.shape[0], keys.shape[1] - 1
+    rollout = keys.shape[0]
     if rollout == 1:
-        return _step(env, agent, actor, policy, keys[0], step)
+        return _step(env, agent, actor, policy, keys[0], step, reward_scale)
 
     def one(actor: ActorState, inputs: PyTree) -> PyTree:
         keys, number = inputs
-        actor, transition, episodes = _step(env, agent, actor, policy, keys, step + number)
+        actor, transition, episodes = _step(
+            env, agent, actor, policy, keys, step + number, reward_scale
+        )
         return actor, (transition, episodes)
 
     numbers = jnp.arange(rollout, dtype=jnp.int32) * num_envs
@@ -105,7 +117,13 @@ def collect(
 
 
 def _step(
-    env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
+    env: Environment,
+    agent: Agent,
+    actor: ActorState,
+    policy: PyTree,
+    keys: Array,
+    step: ArrayLike,
+    reward_scale: float,
 ) -> tuple[ActorState, Transition, Episodes]:
     action, memory = actor.action, actor.memory
     if action is None:
@@ -125,7 +143,7 @@ def _step(
     transition = Transition(
         observation=actor.observation,
         action=action,
-        reward=reward,
+        reward=reward if reward_scale == 1 else reward * np.float32(reward_scale),
         discount=1 - terminated.astype(jnp.float32),
         truncated=truncated,
         next_observation=final,

@@ -13,7 +13,7 @@ import numpy as np
 
 from accel_rl.agents import Agent, Limits
 from accel_rl.agents.hyperparameters import resolve
-from accel_rl.arguments import prng_key
+from accel_rl.arguments import prng_key, within
 from accel_rl.replay import Replay, after, td_priority
 from accel_rl.train import collection
 from accel_rl.train.collection import ActorState, Episodes
@@ -58,6 +58,7 @@ class Program:
     agent: Agent
     buffer: Replay | ReplayPort
     schedule: Schedule
+    reward_scale: float = 1.0  # factor of rewards in transitions; returns of episodes lack it
 
     def init(
         self,
@@ -106,11 +107,23 @@ class Program:
         return Keys(keys[:acting].reshape(schedule.rollout, -1), sample, learn)
 
     def collect(
-        self, actor: ActorState, policy: PyTree, keys: Keys, iteration: ArrayLike
+        self, actor: ActorState, policy: PyTree, keys: Array, iteration: ArrayLike
     ) -> tuple[ActorState, PyTree, Episodes]:
-        """Act for one rollout; see `collection.collect`."""
-        step = iteration * np.int32(self.schedule.steps)
-        return collection.collect(self.env, self.agent, actor, policy, keys.collect, step)
+        """Act for one rollout, in all environments or in one actor's share of them.
+
+        `keys` are [rollout, 1 + environments]; see `collection.collect`.
+        """
+        num_envs, steps = np.int32(self.schedule.num_envs), np.int32(self.schedule.steps)
+        return collection.collect(
+            self.env,
+            self.agent,
+            actor,
+            policy,
+            keys,
+            iteration * steps,
+            num_envs=num_envs,
+            reward_scale=self.reward_scale,
+        )
 
     def beta(self, hyper: Mapping[str, Array], iteration: ArrayLike) -> Array:
         """Return the exponent of importance-sampling weights in an iteration, [] float32."""
@@ -125,7 +138,9 @@ class Program:
         # Learning comes first, so that a compiled loop reads the buffer before it writes to it:
         # otherwise XLA copies the buffer.
         state, sums, policy = self.learn(state, sums, keys, learning)
-        actor, transitions, episodes = self.collect(state.actor, policy, keys, state.iteration)
+        actor, transitions, episodes = self.collect(
+            state.actor, policy, keys.collect, state.iteration
+        )
         sums = dataclasses.replace(sums, episodes=jax.tree.map(jnp.add, sums.episodes, episodes))
         return self.insert(dataclasses.replace(state, actor=actor), transitions), sums
 
@@ -274,6 +289,8 @@ def make(
     env: Environment,
     agent: Agent,
     buffer: Replay | ReplayPort,
+    *,
+    reward_scale: float = 1.0,
     **schedule: int,
 ) -> Program:
     """Assemble a training program.
@@ -282,11 +299,14 @@ def make(
       env: one environment; `envs.environment` makes one by name.
       agent: made for the environment's spaces.
       buffer: made for `example(env, agent)` and the same num_envs; or a replay port.
+      reward_scale: factor of the rewards that the agent learns from, above 0. Returns of episodes
+        and evaluations are in the environment's own units.
       **schedule: fields of `Schedule`.
     """
     plan = Schedule(**schedule)
     check_compatible(env, agent, buffer, plan)
-    return Program(env, agent, buffer, plan)
+    within("reward_scale", reward_scale, "(0, inf)")  # a negative one would invert the objective
+    return Program(env, agent, buffer, plan, float(reward_scale))
 
 
 def without_batch(sample: Sample) -> Sample:

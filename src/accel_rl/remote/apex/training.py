@@ -183,4 +183,5 @@ class ApexTraining:
     def program(self, port: RemotePort) -> Program:
         """Return the training program of learner and actors, with the port as its buffer."""
         made = self.experiment.program
-        return train.make(made.env, made.agent, port, **dataclasses.asdict(made.schedule))
+        schedule = dataclasses.asdict(made.schedule)
+        return train.make(made.env, made.agent, port, reward_scale=made.reward_scale, **schedule)

@@ -208,8 +208,8 @@ class DeviceActor:
 @functools.lru_cache(maxsize=CACHED)
 def _collect(config: ActorConfig) -> Callable[..., PyTree]:
     program = config.program
-    # Exploration schedules count the steps of all environments.
-    steps = np.int32(program.schedule.steps)
+    # Schedules that count steps stay at their end once int32 cannot count any more.
+    last = np.int32((2**31 - 1) // program.schedule.steps - 1)
 
     def collect(
         state: ActorState,
@@ -221,9 +221,8 @@ def _collect(config: ActorConfig) -> Callable[..., PyTree]:
     ) -> PyTree:
         keys = config.keys(key, iteration)
         policy = config.policy(published, first)
-        state, transitions, episodes = collection.collect(
-            program.env, program.agent, state, policy, keys, iteration * steps
-        )
+        counted = jnp.minimum(iteration, last)
+        state, transitions, episodes = program.collect(state, policy, keys, counted)
         priorities = config.priorities(published, transitions, keys[0, 0], gamma)
         return state, transitions, priorities, episodes
 

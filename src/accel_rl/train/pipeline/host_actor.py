@@ -175,17 +175,21 @@ class HostActor:
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
         self._observation, self._memory = done.observation, memory
-        return done, host_transition(before, action, done, extras)
+        return done, host_transition(self._slot.config.program, before, action, done, extras)
 
 
 def host_transition(
-    observation: PyTree, action: ArrayLike, done: HostStep, extras: Array | None = None
+    program: Program,
+    observation: PyTree,
+    action: ArrayLike,
+    done: HostStep,
+    extras: Array | None = None,
 ) -> Transition:
     """Return the transitions of a step of E environments, NumPy arrays [E, ...]."""
     fields: PyTree = {
         "observation": observation,
         "action": np.asarray(action),
-        "reward": done.reward,
+        "reward": done.reward * np.float32(program.reward_scale),
         "discount": 1 - done.terminated.astype(np.float32),
         "truncated": done.truncated,
         "next_observation": done.final_observation,
