@@ -148,6 +148,22 @@ def test_short_episodes_do_not_crowd_out_long_ones():
     assert sorted(cut) == [1, 1, 5, 5]
 
 
+class Endless(Lengths):
+    """An episode that never ends by itself."""
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 1.0, False, False, {}
+
+
+def test_episodes_that_never_end_are_cut():
+    """Those that one environment plays after another too."""
+    with envs.host_environment(Endless, 2) as env:
+        agent = agents.dqn(env.observation_space, env.action_space, hidden=(4,))
+        policy = agent.policy(agent.init(jax.random.key(0)))
+        returns = train.host_evaluator(env, agent, 5, max_steps=3)(policy, 0)
+    assert returns.tolist() == [3] * 5
+
+
 def test_a_recorded_episode_is_the_environment_s():
     with envs.host_environment("CartPole-v1", 1) as env:
         agent = agents.dqn(env.observation_space, env.action_space, hidden=(8,))

@@ -113,18 +113,22 @@ class HostEnvironment:
         self.observation = np.concatenate(parts)
         return self.observation
 
-    def step(self, actions: ArrayLike) -> HostStep:
+    def step(self, actions: ArrayLike, truncate: np.ndarray | None = None) -> HostStep:
         """Step each environment, and reset those whose episodes stop.
 
         Args:
           actions: [E, *action] of the action space.
+          truncate: [E] bool, episodes to truncate after this step; None: no other than the
+            environments truncate themselves.
 
         Raises:
           ValueError: if the actions' shape or dtype is wrong.
           RuntimeError: if a process of environments has ended, or the environments are closed.
         """
         actions = self._checked(np.asarray(actions))
-        parts = self._all("step", [(actions[a:b],) for a, b in self._bounds])
+        cuts = [None if truncate is None else truncate[a:b] for a, b in self._bounds]
+        shares = [(actions[a:b], cut) for (a, b), cut in zip(self._bounds, cuts, strict=True)]
+        parts = self._all("step", shares)
         observation, reward, terminated, truncated, final = map(
             np.concatenate, zip(*parts, strict=True)
         )

@@ -57,8 +57,10 @@ class WorkerGroup:
         """Start new episodes; return observations [n, *observation]."""
         return self._stack([self._call(_reset, each, seed) for each, seed in enumerate(seeds)])
 
-    def step(self, actions: Sequence[Any]) -> tuple[np.ndarray, ...]:
-        """Step all environments, and reset those whose episodes stop.
+    def step(
+        self, actions: Sequence[Any], truncate: Sequence[bool] | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """Step all environments, truncate some if told to, and reset those whose episodes stop.
 
         Where an episode stops, the observation is the first of the next episode and the final
         observation the last of the old one; elsewhere both are the same.
@@ -66,7 +68,9 @@ class WorkerGroup:
         Returns:
           Observation, reward (float32), terminated, truncated, final observation; each [n, ...].
         """
-        rows = [self._call(_step, each, action) for each, action in enumerate(actions)]
+        cuts = [False] * len(actions) if truncate is None else truncate
+        pairs = enumerate(zip(actions, cuts, strict=True))
+        rows = [self._call(_step, each, pair) for each, pair in pairs]
         observations, rewards, terminated, truncated, finals = zip(*rows, strict=True)
         return (
             self._stack(observations),
@@ -95,8 +99,10 @@ def _reset(env: "gymnasium.Env[Any, Any]", seed: int | None) -> Any:
     return env.reset(seed=seed)[0]
 
 
-def _step(env: "gymnasium.Env[Any, Any]", action: object) -> tuple[Any, ...]:
+def _step(env: "gymnasium.Env[Any, Any]", pair: tuple[Any, bool]) -> tuple[Any, ...]:
+    action, cut = pair
     final, reward, terminated, truncated, _ = env.step(action)
+    truncated = truncated or cut
     observation = final
     if terminated or truncated:
         # Copied, since some environments reuse one array for observations.

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from accel_rl.agents import Agent
 from accel_rl.arguments import whole
+from accel_rl.envs.wrappers.normalisation import gathers_statistics
 from accel_rl.types import Array, Environment, PyTree
 
 
@@ -25,6 +26,16 @@ class Evaluation:
             whole(field.name, getattr(self, field.name), 1)
 
 
+def check_evaluated(env: Environment) -> None:
+    """Raise ValueError for an environment whose observations in new episodes would differ."""
+    if gathers_statistics(env):
+        raise ValueError(
+            f"evaluation of {env.name} would normalise with new statistics: evaluate with "
+            "normalise_observations(env, statistics.merged()), or normalise in the agent, "
+            "agents.normalise_observations"
+        )
+
+
 def evaluator(
     env: Environment, agent: Agent, episodes: int = 100, max_steps: int = 10_000
 ) -> Callable[[PyTree, Array], Array]:
@@ -38,9 +49,13 @@ def evaluator(
 
     Returns:
       evaluate(policy, key): returns of the episodes, [episodes] float32.
+
+    Raises:
+      ValueError: if the environment gathers statistics of observations, which a reset discards.
     """
     whole("episodes", episodes, 1)
     whole("max_steps", max_steps, 1)
+    check_evaluated(env)
 
     def evaluate(policy: PyTree, key: Array) -> Array:
         reset_key, step_key = jax.random.split(key)

@@ -22,7 +22,7 @@ from accel_rl.io.loggers import Row
 from accel_rl.io.values import Json
 from accel_rl.train.checkpoint_metadata import check_metadata, checkpoint_metadata
 from accel_rl.train.compiled import compile_program, number_of_seeds
-from accel_rl.train.evaluate import Evaluation
+from accel_rl.train.evaluate import Evaluation, check_evaluated
 from accel_rl.train.metrics import divergence, row
 from accel_rl.train.pipeline.context import metric_names
 from accel_rl.train.pipeline.segments import EXECUTORS, with_executor
@@ -147,6 +147,8 @@ def run(
         raise ValueError(
             f"key must be a single one for executors other than fused, got {key.shape} of them"
         )
+    if evaluation is not None:
+        check_evaluated(program.env)
     if env is not None and scored is None and evaluation is not None:
         raise ValueError("scored must be host environments, for evaluation, got None")
     period = default_period(steps) if period is None else period

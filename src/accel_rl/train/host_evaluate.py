@@ -42,21 +42,16 @@ def host_evaluator(
 
     def evaluate(policy: PyTree, seed: int) -> np.ndarray:
         observation, memory = env.reset(seed), agent.memory(num)
-        total, length = np.zeros(num, np.float32), np.zeros(num, np.int32)
+        length = np.ones(num, np.int32)  # of the episodes, with the step to come
         left = shares.copy()
         returns: list[float] = []
         while len(returns) < episodes:
             action, memory = act(policy, memory, observation)
-            step = env.step(np.asarray(action))
-            observation = step.observation
-            counted = length < max_steps  # the rest of a longer episode is played, and not counted
-            total += np.where(counted, step.reward, np.float32(0))
-            length += 1
-            stopped = step.terminated | step.truncated
-            ends = (stopped & counted) | (length == max_steps)
-            returns += total[ends & (left > 0)].tolist()
-            left -= ends
-            total[stopped], length[stopped] = 0, 0
+            step = env.step(np.asarray(action), length == max_steps)
+            observation, stopped = step.observation, step.terminated | step.truncated
+            returns += step.episode_return[stopped & (left > 0)].tolist()
+            left -= stopped
+            length = np.where(stopped, 1, length + 1)
             if jax.tree.leaves(memory):
                 memory = fresh(memory, stopped)
         return np.array(returns, np.float32)
