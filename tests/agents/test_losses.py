@@ -161,6 +161,17 @@ def test_categorical_of_an_ended_episode_is_the_reward_alone(batch):
     np.testing.assert_allclose(found, np.log(N), rtol=1e-6)  # one atom from an even distribution
 
 
+@pytest.mark.parametrize(("low", "high"), [(-10, 10), (100, 101), (9990, 10010)])
+def test_categorical_is_zero_where_a_sure_return_is_learned(low, high):
+    """Wherever the atoms are: of far ones, neighbours differ in few digits."""
+    atoms = np.linspace(low, high, 51, dtype=np.float32)
+    logits = np.full((1, 51), -60, np.float32)
+    logits[0, 49] = 0
+    target = (np.float32(0), np.float32(1), logits, np.zeros(1, np.float32))
+    loss = losses.categorical_q_learning(atoms, logits, 0, *target)
+    assert abs(float(loss)) < 1e-5
+
+
 def test_categorical_is_zero_where_a_random_return_is_learned():
     logits = np.float32(np.random.default_rng(1).normal(size=(1, N)))
     found, slope = jax.jit(jax.value_and_grad(losses.categorical_q_learning, argnums=1))(

@@ -375,8 +375,28 @@ def test_sarsa_learns_taxi():
     np.testing.assert_allclose(np.nanmean(metrics["episode_return"][:, -10:]), found, atol=0.6)
 
 
+def test_rewards_that_fixed_point_cannot_hold_give_no_loss():
+    """Rewards, and discounts above gamma_max; items of weight 0 do not count."""
+    rule = tabular.q_learning(numerics=tabular.int32_scaled())
+    agent = agents.tabular(rule, Discrete(5), Discrete(2))
+    state = agent.init(jax.random.key(0))
+    learn = jax.jit(agent.learn)
+    for reward, discount, weight, covered in (
+        (100.0, 0.99, 1.0, True),
+        (-1.0, 0.99, 1.0, True),
+        (10_000.0, 0.0, 1.0, True),
+        (101.0, 0.99, 1.0, False),
+        (-1.0, 1.0, 1.0, False),
+        (-1.0, 1.0, 0.0, True),
+    ):
+        zero = np.zeros(1, np.int32)
+        batch = Batch(zero, zero, np.float32([reward]), np.float32([discount]), zero)
+        loss = learn(state, batch, np.float32([weight]), jax.random.key(1))[1].metrics["loss"]
+        assert np.isfinite(loss) == covered
+
+
 @pytest.mark.parametrize(
-    ("numerics", "most"), [(tabular.int32_scaled(), 107274), (tabular.int32_pow2(), 16284)]
+    ("numerics", "most"), [(tabular.int32_scaled(), 107274), (tabular.int32_pow2(), 16283)]
 )
 def test_a_first_value_that_fixed_point_cannot_hold_is_refused(numerics, most):
     """Half of what an int32 holds, less the largest reward, 100: so differences of two fit."""
@@ -385,5 +405,5 @@ def test_a_first_value_that_fixed_point_cannot_hold_is_refused(numerics, most):
     for value in (most - 1, 1 - most):
         agent.init(jax.random.key(0), initial_value=value)
     for value in (most + 1, -most - 1):
-        with pytest.raises(ValueError, match=f"value must be from -{most}.* are int32"):
+        with pytest.raises(ValueError, match=f"initial_value must be from -{most} to {most}, got"):
             agent.init(jax.random.key(0), initial_value=value)

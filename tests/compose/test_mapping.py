@@ -2,12 +2,14 @@
 
 import json
 
+import jax
 import pytest
 from tables import loaded
 
 from accel_rl import experiment
 from accel_rl.compose import Mapping, workload_of
 from accel_rl.compose import mapping as mappings
+from accel_rl.compose.devices import find
 from accel_rl.experiment import configuration
 
 SPLIT = Mapping("asynchronous", "cpu:0", "native", "cpu:1", ("gpu:0", "gpu:1"))
@@ -88,6 +90,28 @@ def test_trainings_that_have_no_costs_are_refused(agent, environment, words, mes
     wanted = experiment.load(agent=agent, environment=environment, words=words)
     with pytest.raises(ValueError, match=message):
         workload_of(wanted)
+
+
+@pytest.mark.parametrize(
+    ("environment", "settings", "plain"),
+    [
+        ("Taxi-v3", {}, True),
+        ("CartPole-v1", {"agent.distributional": "c51", "agent.num_atoms": 11}, True),
+        ("CartPole-v1", {"agent.distributional": "quantile", "agent.num_atoms": 7}, True),
+        ("CartPole-v1", {"agent.noisy": True}, False),
+        ("CartPole-v1", {"agent.dueling": True}, False),
+    ],
+)
+def test_a_workload_has_the_agent_s_parameters(environment, settings, plain):
+    wanted = experiment.load(
+        None, {"agent.hidden": (8,), **settings}, agent="dqn", environment=environment
+    )
+    params = wanted.program.agent.init(jax.random.key(0)).params
+    found = workload_of(wanted)
+    assert found.plain == plain
+    assert (found.parameters == sum(leaf.size for leaf in jax.tree.leaves(params))) == plain
+    refused = find(("fpga",))["fpga"].refuses("learner", found)
+    assert refused is None if plain else "plain perceptrons" in refused
 
 
 def test_a_workload_counts_what_the_training_holds():

@@ -138,6 +138,10 @@ def test_fields_of_transitions_are_named():
     bad = Transition(np.zeros(2, np.float32), np.float32(0), np.float32(0), np.float32(1))
     with pytest.raises(TypeError, match=r"transitions\.action must have dtype int32, got float32"):
         made.add(made.init(), bad)
+    far = Transition(np.zeros(2, np.float32), np.int64(2**40 + 3), np.float32(0), np.float32(1))
+    far = jax.tree.map(np.asarray, far)
+    with pytest.raises(ValueError, match=r"transitions\.action must fit int32, got 1099511627779"):
+        made.add(made.init(), far)
     bad = Transition(np.zeros(2, np.float32), np.int32(0), np.float32(0), np.float32(1), True)
     with pytest.raises(ValueError, match="structure"):
         made.add(made.init(), bad)

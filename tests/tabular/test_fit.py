@@ -77,6 +77,14 @@ def test_counts_and_mean_rewards(rows):
     np.testing.assert_allclose(mdp.initial, seen / length, rtol=1e-6)
 
 
+def test_millions_of_rewards_lose_no_digits():
+    reward = np.where(np.arange(2**20) % 2, np.float32(0.1), np.float32(0))
+    zeros = np.zeros(2**20, np.int32)
+    rows = TabularTransition(zeros, zeros, reward, zeros, np.ones(2**20, np.float32), zeros)
+    found = tabular.fit_mdp(rows, 1, 1).reward.item()
+    assert found == pytest.approx(reward.astype(float).mean(), rel=1e-6)
+
+
 @pytest.mark.parametrize(("name", "least"), [("Taxi-v3", 7.93), ("FrozenLake-v1", 0.72)])
 def test_the_policy_of_a_log_is_nearly_the_best(name, least):
     mdp = envs.make_mdp(name)

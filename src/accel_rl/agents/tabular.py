@@ -1,6 +1,7 @@
 """Tabular rules (Q-learning, SARSA and others) as agents, for the same executors as DQN."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,12 @@ from accel_rl.agents.spaces import require_discrete
 from accel_rl.control_flow import order_after
 from accel_rl.tabular import Hyperparameters, TabularRule
 from accel_rl.tabular.rows import TabularRow, encode_transition
-from accel_rl.tabular.rule import Coefficients, move_towards, next_values
+from accel_rl.tabular.rule import (
+    Coefficients,
+    largest_initial_value,
+    move_towards,
+    next_values,
+)
 from accel_rl.types import Array, ArrayLike, Batch, Discrete, PyTree, Space, TabularTransition
 
 HYPERPARAMETERS = {
@@ -56,7 +62,8 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
     with `epsilon_end`; it is the behaviour policy if exploration is constant.
 
     Fixed-point numerics must cover the training's rewards and gamma (`reward_range` and
-    `gamma_max`); gamma is rounded to a rate of the numerics.
+    `gamma_max`); gamma is rounded to a rate of the numerics. If a batch does not keep to them, its
+    values may overflow: its loss is NaN, which ends a training as diverged.
 
     Args:
       rule: such as `tabular.q_learning()`, with its numerics.
@@ -71,10 +78,14 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
     num_actions = require_discrete("tabular", action_space).n
     size, nx = num_states * num_actions, rule.numerics
     on_policy = _reads_next_action(rule)
+    most = math.floor(min(largest_initial_value(nx), HYPERPARAMETERS["initial_value"].high))
+    limits = HYPERPARAMETERS["initial_value"]._replace(low=-most, high=most)
+    hyperparameters = {**HYPERPARAMETERS, "initial_value": limits}
+    bound = max(map(abs, nx.reward_range)) / max(1 - nx.gamma_max, 1e-9)  # of values; may be inf
 
-    def init(key: Array, **hyperparameters: ArrayLike) -> TabularState:
+    def init(key: Array, **given: ArrayLike) -> TabularState:
         del key  # the initial tables are deterministic
-        hyper = resolve(HYPERPARAMETERS, hyperparameters)
+        hyper = resolve(hyperparameters, given)
         return TabularState(rule.init(num_states, num_actions, hyper["initial_value"]), hyper)
 
     def policy(state: TabularState) -> TabularPolicy:
@@ -149,7 +160,12 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
         flat, found = jax.lax.fori_loop(0, found.shape[0], one, (state.tables.reshape(-1), found))
         error, value = found[:count, 0], found[:count, 1]
         state = dataclasses.replace(state, tables=flat.reshape(state.tables.shape))
-        metrics = {"loss": jnp.mean(weights * error**2) / 2, "value": jnp.mean(value)}
+        loss = jnp.mean(weights * error**2) / 2
+        if np.isfinite(bound):
+            reached = jnp.abs(batch.reward) + batch.discount * np.float32(bound)
+            covered = (reached <= np.float32(bound * (1 + 1e-5))) | (weights == 0)
+            loss = jnp.where(jnp.all(covered), loss, jnp.nan)
+        metrics = {"loss": loss, "value": jnp.mean(value)}
         return state, Learned(error, metrics)
 
     def td_error(critics: PyTree, batch: Batch, key: Array) -> Array:
@@ -167,7 +183,7 @@ def tabular(rule: TabularRule, observation_space: Space, action_space: Space) ->
         memory=lambda num_envs: (),
         observation_space=observation_space,
         action_space=action_space,
-        hyperparameters=HYPERPARAMETERS,
+        hyperparameters=hyperparameters,
         needs_next_action=on_policy,
     )
 

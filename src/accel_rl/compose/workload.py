@@ -27,12 +27,13 @@ WORD = 4  # bytes of a float32, an int32 or a uint32
 class Workload:
     """Sizes of a training, as device models read them."""
 
-    algorithm: str
     sampler: str
     observation_size: int  # numbers of an observation, S
     action_size: int  # numbers of an action, A
-    outputs: int  # of the network: action values, or numbers of an action
+    inputs: int  # of the network: S, or the number of states, which are encoded one-hot
+    outputs: int  # of the network: action values, or numbers of an action; times its atoms
     hidden: tuple[int, ...]  # widths of the network's hidden layers
+    plain: bool  # True if the network is a plain perceptron, neither dueling nor noisy
     networks: int  # that the learner trains: 1 for DQN, else actor and critics, 2 or 3
     capacity: int  # transitions in the replay buffer
     batch_size: int  # transitions of an update, B
@@ -77,7 +78,7 @@ class Workload:
     @property
     def widths(self) -> tuple[int, ...]:
         """Layer widths of a network, from the input to the output."""
-        return (self.observation_size, *self.hidden, self.outputs)
+        return (self.inputs, *self.hidden, self.outputs)
 
     @property
     def layers(self) -> tuple[tuple[int, int], ...]:
@@ -115,15 +116,18 @@ def workload_of(experiment: Experiment) -> Workload:
             f"{experiment.trainings} trainings"
         )
     policy = jax.eval_shape(lambda: program.agent.policy(program.agent.init(jax.random.key(0))))
-    action, schedule = program.env.action_space, program.schedule
+    observation, action = program.env.observation_space, program.env.action_space
+    atoms = options["num_atoms"] if options.get("distributional") else 1
+    schedule = program.schedule
     index = program.require_replay().parts[0]
     return Workload(
-        algorithm=name,
         sampler=config.replay.sampler,
-        observation_size=_size(program.env.observation_space),
+        observation_size=_size(observation),
         action_size=_size(action),
-        outputs=action.n if isinstance(action, Discrete) else _size(action),
+        inputs=observation.n if isinstance(observation, Discrete) else _size(observation),
+        outputs=atoms * (action.n if isinstance(action, Discrete) else _size(action)),
         hidden=tuple(options["hidden"]),
+        plain=not (options.get("dueling") or options.get("noisy")),
         networks=NETWORKS[name],
         capacity=index.ring.capacity,
         batch_size=index.batch_size,

@@ -158,6 +158,10 @@ def as_rows(
         integers = dtype.kind in "iu" and spec.dtype.kind in "iu"
         if not np.can_cast(dtype, spec.dtype, "safe" if integers else "same_kind"):
             raise TypeError(f"{name} must have dtype {spec.dtype}, got {dtype}")
+        if integers and isinstance(item, np.ndarray) and item.size:  # int64 passes as int32 in JAX
+            limits = np.iinfo(spec.dtype)
+            if not limits.min <= item.min() <= item.max() <= limits.max:
+                raise ValueError(f"{name} must fit {spec.dtype}, got {item.min()} to {item.max()}")
         has_steps = shape[1:] == single and len(shape) == len(single) + 1
         if shape != single and not has_steps:
             batch_major = num_envs is not None and (*shape[:1], *shape[2:]) == single

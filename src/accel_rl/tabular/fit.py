@@ -85,9 +85,17 @@ def _fit(
         return total(values, jnp.where(new, pair, table[0]))  # other rows are out of the table
 
     count = total(jnp.ones_like(pair))
+
+    def add(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Add two runs of rows, if both are of one group."""
+        return jnp.where(b[1], b[0], a[0] + b[0]), a[1] | b[1]
+
     # Rewards are summed as differences from a group's first: equal ones are exact, however many.
+    # Others are summed pairwise: one after the other, millions of them lose digits.
     base = first(reward)
-    rest = total(reward - base.at[pair, place].get(mode="fill", fill_value=0.0))
+    differences = reward - base.at[pair, place].get(mode="fill", fill_value=0.0)
+    running, _ = jax.lax.associative_scan(add, (differences, new))
+    rest = total(running, jnp.where(jnp.append(new[1:], True), pair, table[0]))
     visits = jnp.zeros(table[0], jnp.int32).at[pair].add(1)
     unseen = (visits == 0)[:, None] & (jnp.arange(num_outcomes) == 0)
     share = count.astype(jnp.float32) / jnp.maximum(visits, 1).astype(jnp.float32)[:, None]

@@ -5,6 +5,7 @@ differ only in the target's value of the next state, and in their random choices
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -224,13 +225,20 @@ def move_towards(nx: Numerics, entry: Array, target: Array, alpha: Array) -> Arr
     return nx.add(entry, nx.multiply(alpha, nx.subtract(target, entry)))
 
 
-def _check_value(nx: Numerics, value: ArrayLike) -> None:
-    """Raise ValueError for a known initial value whose first differences may overflow int32."""
-    if nx.dtype != np.int32 or isinstance(value, jax.core.Tracer):
-        return
+def largest_initial_value(nx: Numerics) -> float:
+    """Return the largest initial value whose first differences cannot overflow."""
+    if nx.dtype != np.int32:
+        return math.inf
     with jax.ensure_compile_time_eval():
         one = int(nx.encode(1.0))
-    most = INT32_MAX / 2 / one - max(map(abs, nx.reward_range))
+    return INT32_MAX / 2 / one - max(map(abs, nx.reward_range))
+
+
+def _check_value(nx: Numerics, value: ArrayLike) -> None:
+    """Raise ValueError for a known initial value that the numerics do not cover."""
+    if isinstance(value, jax.core.Tracer):
+        return
+    most = largest_initial_value(nx)
     if not np.abs(np.asarray(value)).max() <= most:
         raise ValueError(
             f"value must be from {-most:g} to {most:g} where tables are {nx.name}, got {value}"

@@ -70,7 +70,10 @@ def categorical_q_learning(
     num_actions, num_atoms = len(q_t_selector), len(atoms)
     chex.assert_axis_dimension_gt(atoms, 0, 1)  # of one atom the loss is always 0
     chex.assert_shape([logits_tm1, logits_t], (num_actions, num_atoms))
-    position = (r_t + discount_t * atoms - atoms[0]) / (atoms[1] - atoms[0])
+    # (r + discount * z - z_0) / spacing, in an order that keeps the digits of atoms far from 0.
+    spacing = (atoms[-1] - atoms[0]) / np.float32(num_atoms - 1)
+    numbers = jnp.arange(num_atoms, dtype=jnp.float32)
+    position = discount_t * numbers + (r_t - (1 - discount_t) * atoms[0]) / spacing
     probability = jax.nn.softmax(logits_t[jnp.argmax(q_t_selector)])
     target = jax.lax.stop_gradient(project(position, probability, num_atoms))
     predicted = jax.nn.log_softmax(logits_tm1[a_tm1])

@@ -87,6 +87,8 @@ class FpgaDevice:
             return f"it has pipelines for the Replay Manager and the Learner, none for the {role}"
         if role == "replay_manager" and workload.sampler != "prioritised":
             return f"its sum tree is of the prioritised sampler, not of {workload.sampler}"
+        if role == "learner" and not workload.plain:
+            return "it learns plain perceptrons, without dueling streams and noisy layers"
         try:
             self.modelled_seconds("learn" if role == "learner" else "sample", workload)
         except ValueError as error:
