@@ -221,3 +221,22 @@ def test_a_server_killed_while_it_starts_is_started_again(server, monkeypatch):
         assert client.stats()
     assert server.gone() is None
     assert os.path.exists(server.addresses[0].removeprefix("unix:"))
+
+
+def test_a_client_outlives_a_server_that_begins_anew(built, connect):
+    """Only the calls of lost tables fail, until they are made again."""
+    spec = remote.TableSpec("t", 8, (remote.Column("x", "i4"),))
+    items = [np.arange(3, dtype=np.int32)]
+    with remote.ReplayServer(port=0) as server:
+        port = int(server.address.rpartition(":")[2])
+        client = connect(server.address, reconnect=30.0)
+        table = client.table(spec)
+        table.push(items)
+    with remote.ReplayServer(port=port):
+        assert client.ping(b"there") == b"there"
+        for _ in range(2):
+            with pytest.raises(remote.NoSuchTable, match=r"'t'.* client.table\(spec\)"):
+                table.push(items)
+        assert client.tables() == []
+        assert client.table(spec) is table
+        assert table.push(items) == 3

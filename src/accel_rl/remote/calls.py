@@ -22,6 +22,7 @@ from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
+_NO_SUCH_TABLE = 109  # status
 _CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH, Op.DELETE)  # unknown outcome if the reply is lost
 
 
@@ -212,13 +213,20 @@ class Calls(Closing):
                 raise
 
     def _open_again(self) -> None:
-        """Reopen the tables in a new session; renumber all of them or none."""
+        """Reopen the tables in a new session; renumber all of them or none.
+
+        A table that the server does not have any more loses its number, so that its own calls raise
+        NoSuchTable, and no others.
+        """
         numbers = []
         for table in self._tables.values():
             self._request += 1
             frame = wire.describe(table.spec, create=False)
             wire.SESSION_AND_REQUEST.pack_into(frame, wire.SESSION_AT, self._session, self._request)
             header, reply = self._exchange([frame], None, 0.0)
+            if header.status == _NO_SUCH_TABLE:
+                numbers.append(wire.NO_TABLE)
+                continue
             if header.status != 0:
                 self._drop()
                 raise error_of(

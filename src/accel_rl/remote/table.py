@@ -20,7 +20,7 @@ _COPIED = 1 << 16  # bytes of a frame up to which one copy is cheaper than sendi
 _MOST_PLANS = 32
 MOST_ITEMS = 1 << 20  # of any call; the server's limit, `Calls.most_items`, is 65,536 by default
 _ZEROS = bytes(ALIGN)
-_BAD_COUNT, _LIMIT = 2, 9  # statuses
+_BAD_COUNT, _LIMIT, _NO_SUCH_TABLE = 2, 9, 109  # statuses
 _PAUSE = 0.01  # seconds before a push that found no room is resent
 
 
@@ -222,6 +222,12 @@ class RemoteTable(Numbered):
             return wire.counts_of(wire.TABLE_COUNTS, reply), total
 
     def _header(self, op: Op, length: int) -> tuple[int, ...]:
+        if self.number == wire.NO_TABLE:
+            raise error_of(
+                _NO_SUCH_TABLE,
+                f"table {self.spec.name!r}",
+                "the server began anew without it: make it again by client.table(spec)",
+            )
         return wire.header_fields(op, self.number, length)
 
     def _plan(self, op: Op, count: int, weighted: bool) -> _Plan:
