@@ -35,7 +35,7 @@ ROWS = [
     ("train", "say what to train: AGENT ENV, or ENV|DATASET.npz"),
     ("train text", "text: not an .npz file of accel_rl, or damaged"),
     ("train junk.npz", "junk.npz: not an .npz file of accel_rl, or damaged"),
-    ("train folder", "no environment is named 'folder'; known: FrozenLake-v1"),
+    ("train folder", "no environment with tables is named 'folder'; known: FrozenLake-v1"),
     ("train Taxi-v3 --passes 1.5", "'--passes': Input should be a valid integer"),
     ("train Taxi-v3 --out text", "--out: text cannot be made: "),
     ("train Taxi-v3 --out text/run", "--out: text/run cannot be made: "),

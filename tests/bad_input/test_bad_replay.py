@@ -54,7 +54,7 @@ TABLE = {
             *(ValueError, "batch_major=True needs a buffer made with num_envs, got num_envs=None"),
         ),
         (lambda: made().init(alpha="x"), TypeError, "alpha must be a number, got 'x'"),
-        (lambda: made().init(alhpa=0.6), TypeError, "unexpected keyword argument 'alhpa'"),
+        (lambda: made().init(alhpa=0.6), TypeError, "'alhpa'; did you mean alpha?"),
     ],
     "replay.Ring": [
         (lambda: replay.Ring(8.0), TypeError, "capacity must be an int, got 8.0"),

@@ -110,6 +110,22 @@ def test_names_of_gymnasium_alone_are_found():
     assert hosted.is_hosted(config("CartPole-v1", host=True))
 
 
+def test_an_environment_of_one_s_own(tmp_path, monkeypatch):
+    """Registered by its module, as `gymnasium.make` takes it."""
+    (tmp_path / "own_gym.py").write_text(
+        "import gymnasium\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        'gymnasium.register("Own-v0", CartPoleEnv, max_episode_steps=9)\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert hosted.is_hosted(config("own_gym:Own-v0"))
+    words = ("train", "dqn", "own_gym:Own-v0", *SHORT, "--out", tmp_path / "run")
+    [found] = as_json(*words)["trainings"]
+    assert 0 < found["mean"] <= 9
+    with pytest.raises(ValueError, match="'own_gym:Other-v0'"):
+        envs.host_environment("own_gym:Other-v0")
+
+
 @pytest.mark.filterwarnings("ignore:.*precision lowered")
 def test_wrappers_are_applied():
     """In the order of a configuration's compiled ones."""

@@ -39,7 +39,7 @@ def test_other_names_go_to_gymnax():
             "Zzz",
             "known: FrozenLake-v1, .*-misc; one of your own is MODULE:NAME",
         ),
-        (envs.make_mdp, "CartPole-v1", "no environment is named 'CartPole-v1'"),
+        (envs.make_mdp, "CartPole-v1", "no environment with tables is named 'CartPole-v1'"),
         (envs.layout, "Taxi", "did you mean Taxi-v"),
     ],
 )

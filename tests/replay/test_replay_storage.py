@@ -110,8 +110,8 @@ def changed(**leaves):
             ValueError,
             r"transitions\['arm'\]\['angle'\] must have shape \(4,\) or \(steps, 4,\), got \(3,\)",
         ),
-        (changed(arm=np.zeros(4, np.float32)), ValueError, "pytree structure error"),
-        (changed(leg=np.zeros(4)), ValueError, "pytree structure error"),
+        (changed(arm=np.zeros(4, np.float32)), ValueError, "transitions must have the structure"),
+        (changed(leg=np.zeros(4)), ValueError, "transitions must have the structure"),
         (
             changed(eye=np.zeros((5, 4, 2, 3), np.uint8)),
             ValueError,
@@ -130,6 +130,22 @@ def test_items_that_do_not_fit_are_named(item, error, message):
         made.add(made.init(), item)
     with pytest.raises(error, match=message):  # while it is traced, too
         jax.jit(made.add)(made.init(), item)
+
+
+def test_a_state_of_another_capacity_is_refused():
+    state = replay.make(np.float32(0), 16, 1).init()
+    with pytest.raises(ValueError, match="state must have 8 slots, got 16"):
+        replay.make(np.float32(0), 8, 1).add(state, np.float32(1))
+
+
+def test_what_is_no_example_or_hyperparameter_is_named():
+    for example in (None, {}):
+        with pytest.raises(ValueError, match="example must have at least one array or number, got"):
+            replay.make(example, 8, 1)
+    with pytest.raises(TypeError, match="no hyper-parameter 'alhpa'; did you mean alpha"):
+        replay.make(np.float32(0), 8, 1, "prioritised").init(alhpa=1)
+    with pytest.raises(TypeError, match="no hyper-parameter 'alpha'"):
+        replay.make(np.float32(0), 8, 1).init(alpha=1)
 
 
 def test_fields_of_transitions_are_named():

@@ -66,8 +66,8 @@ def from_arrays(
         policy: description of the behaviour policy, stored with the data.
         require_next_action: drop the rows whose next action is unknown, the last of each truncated
             episode; `info.dropped` counts them. If False, they are kept with next action 0 and
-            counted in `info.missing_next_action`, and offline SARSA refuses them. Without effect if
-            `next_action` is given.
+            counted in `info.missing_next_action`: do not give them to rules that read next actions,
+            such as SARSA. Without effect if `next_action` is given.
 
     Returns:
         The dataset.

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import one_of, whole
-from accel_rl.envs import host_pools, host_worker
+from accel_rl.envs import host_pools, host_worker, registry
 from accel_rl.envs.adapter import space_of
 from accel_rl.envs.atari import atari
 from accel_rl.types import ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
@@ -225,7 +225,7 @@ def host_environment(
     else:
         try:
             # By specification, since another process may not have registered the name.
-            make = functools.partial(gymnasium.make, gymnasium.spec(name), **kwargs)
+            make = functools.partial(gymnasium.make, gymnasium.spec(_imported(name)), **kwargs)
         except gymnasium.error.Error as error:
             raise ValueError(f"no Gymnasium environment is named {name!r}: {error}") from error
 
@@ -244,7 +244,14 @@ def is_host(name: str) -> bool:
     """Return whether a name is an environment of Gymnasium's registry, or a game of ALE."""
     import gymnasium
 
-    return name.startswith(ATARI) or name in gymnasium.registry
+    return name.startswith(ATARI) or _imported(name) in gymnasium.registry
+
+
+def _imported(name: str) -> str:
+    """Import the module of `module:name`, as `gymnasium.make` does; return the name."""
+    if ":" in name:
+        registry.import_named(name)
+    return name.rpartition(":")[2]
 
 
 def _game(name: str) -> str:

@@ -183,6 +183,12 @@ def resolve(name: str) -> str:
     return own
 
 
+def registers(name: str) -> bool:
+    """Return whether the module of `module:name` registers the name here, after importing it."""
+    import_named(name)
+    return name.partition(":")[2] in _TABULAR
+
+
 def import_named(name: str) -> ModuleType:
     """Import the module of `module:name`.
 
@@ -214,14 +220,14 @@ def has_tables(name: str, *, drawn: bool = False) -> bool:
 def _entry(name: str) -> _Entry:
     own = resolve(name)
     if own not in _TABULAR:
-        raise ValueError(_unknown(name, tuple(_TABULAR)))
+        raise ValueError(_unknown(name, tuple(_TABULAR), "environment with tables"))
     return _TABULAR[own]
 
 
-def _unknown(name: str, known: tuple[str, ...]) -> str:
-    own = "; one of your own is MODULE:NAME"
+def _unknown(name: str, known: tuple[str, ...], what: str = "environment") -> str:
+    own = "; one of your own is MODULE:NAME, Gymnasium's are made by host_environment"
     hint = _hint(name, known)
-    return f"no environment is named {name!r}; {hint}{'' if hint.endswith('?') else own}"
+    return f"no {what} is named {name!r}; {hint}{'' if hint.endswith('?') else own}"
 
 
 def _hint(name: str, known: tuple[str, ...]) -> str:

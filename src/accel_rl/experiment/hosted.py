@@ -19,9 +19,10 @@ def is_hosted(config: EnvironmentConfig) -> bool:
     """Return whether a configuration's environments step on the host."""
     if config.host is not None:
         return config.host
-    if ":" in config.name or config.name in registry.list_environments(gymnax=True):
+    name = config.name
+    if families.is_family(name) or name in registry.list_environments(gymnax=True):
         return False
-    return envs.is_host(config.name)
+    return not (":" in name and registry.registers(name)) and envs.is_host(name)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,13 +1,14 @@
 """Replay buffers: an index and a store composed into one set of pure functions."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from accel_rl.arguments import one_of, whole
+from accel_rl.arguments import meant, one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay.amper import amper_fr
 from accel_rl.replay.amper_k import amper_k
@@ -16,7 +17,7 @@ from accel_rl.replay.index import Index, IndexState, as_priorities, make_index
 from accel_rl.replay.prioritised import prioritised
 from accel_rl.replay.rank_based import rank_based
 from accel_rl.replay.sampler import MakeSampler
-from accel_rl.replay.store import Store, StoreState, make_store
+from accel_rl.replay.store import Store, StoreState, check_structure, make_store
 from accel_rl.replay.uniform import uniform
 from accel_rl.replay.validation import require
 from accel_rl.types import Array, ArrayLike, PyTree, Sample
@@ -222,6 +223,11 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
                 "init takes hyper-parameters by name, such as alpha=0.6; the example of an item is "
                 "an argument of make"
             )
+        options = inspect.signature(index.sampler.init).parameters
+        for name in hyperparameters:
+            if name not in options:
+                hint = meant(name, options)
+                raise TypeError(f"the sampler has no hyper-parameter {name!r}; {hint}")
         return ReplayState(index.init(**hyperparameters), store.init())
 
     def rows(
@@ -253,6 +259,10 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         priorities: ArrayLike | None = None,
         batch_major: bool | None = None,
     ) -> ReplayState:
+        check_structure("transitions", store.example, transitions)
+        slots = jax.tree.leaves(state.store.data)[0].shape[0]
+        if slots != store.ring.capacity:
+            raise ValueError(f"state must have {store.ring.capacity} slots, got {slots}")
         transitions, priorities = time_major(store, transitions, priorities, batch_major)
         items, added = rows(state.store, transitions, priorities)
         return ReplayState(insert(state.index, added), store.write(state.store, items, added.steps))

@@ -129,8 +129,18 @@ def allocate(example: PyTree, capacity: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), example)
 
 
+def check_structure(argument: str, example: PyTree, items: PyTree) -> None:
+    """Raise ValueError unless items have the example's structure."""
+    wanted: PyTree = jax.tree.structure(example)
+    found: PyTree = jax.tree.structure(items)
+    if found != wanted:
+        raise ValueError(f"{argument} must have the structure {wanted}, got {found}")
+
+
 def describe(example: PyTree) -> PyTree:
     """Return the shapes and dtypes of an example's leaves, without its values."""
+    if not jax.tree.leaves(example):
+        raise ValueError(f"example must have at least one array or number, got {example!r}")
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)), example)
 
 
