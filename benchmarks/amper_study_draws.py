@@ -50,12 +50,20 @@ def with_new(rng: np.random.Generator, size: int) -> np.ndarray:
     return values
 
 
+def half_new(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Return what a training begins with: half of the items have the first priority."""
+    values = 0.3 * np.abs(rng.normal(size=size))
+    values[: size // 2] = 1
+    return values
+
+
 LAWS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "uniform": lambda rng, n: rng.uniform(size=n),
     "exponential": lambda rng, n: rng.exponential(size=n),
     "|normal|": lambda rng, n: np.abs(rng.normal(size=n)),
     "lognormal": lambda rng, n: rng.lognormal(size=n),
     "|normal| and 1 % new": with_new,
+    "|normal| and half new": half_new,
 }
 
 

@@ -44,14 +44,16 @@ def mixed_words(seeds: Array, counter: Array) -> tuple[Array, Array]:
 
     Returns:
       uint32 [...] twice; the second costs nothing if it is not used.
-
-    Reference: the 32-bit finaliser of MurmurHash3 (Appleby) as the mixing.
     """
-    spread = _mix(counter * np.uint32(0x9E3779B9) + seeds[0])
-    return _mix(spread ^ seeds[1]), _mix(spread ^ seeds[2])
+    spread = mix(counter * np.uint32(0x9E3779B9) + seeds[0])
+    return mix(spread ^ seeds[1]), mix(spread ^ seeds[2])
 
 
-def _mix(x: Array) -> Array:
+def mix(x: Array) -> Array:
+    """Mix the bits of uint32 words bijectively.
+
+    Reference: the 32-bit finaliser of MurmurHash3 (Appleby).
+    """
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
     return x ^ (x >> np.uint32(16))

@@ -93,25 +93,45 @@ def find(levels, positions):
     return nodes
 
 
+def mixed(words):
+    """The finaliser of MurmurHash3, of uint32."""
+    words = (words ^ (words >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    words = (words ^ (words >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return words ^ (words >> np.uint32(16))
+
+
+def offsets_of(weights, slots):
+    """By how much weights are moved apart, from -1 to 1: a hash of weight and slot."""
+    words = mixed(weights.view(np.uint32) ^ (slots.astype(np.uint32) * np.uint32(0x9E3779B1)))
+    return (words >> np.uint32(8)) * 2.0**-23 - 1
+
+
 class AmperSearch:
-    """A call's queries: group g finds weights whose part x of the highest is near its value."""
+    """A call's queries: group g finds weights whose place x is near its value."""
 
     def __init__(self, config, weights, size, total, seed):
         self.groups = config.groups
         self.highest = float(weights.max())
-        ratio = float(np.float32(config.csp_ratio)) * self.highest / (2 * (total / size))
+        end = 1 + 1 / self.groups
+        ratio = float(np.float32(config.csp_ratio)) * self.highest * end / (2 * (total / size))
         self.reach = min(ratio, 1.0) / self.groups
+        self.scale = (1 - self.reach) / end
         values = (np.arange(self.groups) + uniforms(seed, 0, self.groups)) / self.groups
         radius = self.reach * values
         self.low, self.high = values - radius, values + radius
 
-    def matches(self, weights):
-        x = (weights.astype(np.float64) / self.highest)[:, None]
+    def places(self, weights, slots):
+        """Weights in the range of the groups, [0, 1], moved apart by up to a group."""
+        x = weights.astype(np.float64) / self.highest
+        return (x + offsets_of(weights, slots) * np.minimum(x, 1 / self.groups)) * self.scale
+
+    def matches(self, weights, slots):
+        x = self.places(weights, slots)[:, None]
         return ((self.low <= x) & (x <= self.high)).any(axis=1) & (weights > 0)
 
-    def included(self, weights):
-        """How often calls include weights: one minus the product over groups of missing them."""
-        x = weights.astype(np.float64) / self.highest
+    def included(self, weights, slots):
+        """How often calls include items: one minus the product over groups of missing them."""
+        x = self.places(weights, slots)
         low, high = x / (1 + self.reach), x / max(1 - self.reach, 1e-6)
         missed = np.ones(len(x))
         for g in range(self.groups):
@@ -232,11 +252,11 @@ class TableModel:
         pool, accepted, tried = PROPOSALS * batch, [], 0
         while len(accepted) < batch and tried < ROUNDS * pool:
             slots = slots_of(uniforms(seed, self.config.groups + tried, pool), self.size)
-            accepted.extend(slots[search.matches(weights[slots])])
+            accepted.extend(slots[search.matches(weights[slots], slots)])
             tried += pool
         drawn, found, empty = np.array(accepted[:batch]), len(accepted) / tried * self.size, False
         if len(accepted) < batch:
-            members = np.flatnonzero(search.matches(weights))
+            members = np.flatnonzero(search.matches(weights, np.arange(len(weights))))
             found, empty = len(members), len(members) == 0
             if empty:
                 members = np.flatnonzero(weights > 0)
@@ -244,7 +264,7 @@ class TableModel:
             drawn = members[slots_of(numbers, len(members))]
         if empty:
             return drawn, np.full(batch, 1 / self.size)
-        return drawn, search.included(weights[drawn]) / max(found, 1.0)
+        return drawn, search.included(weights[drawn], drawn) / max(found, 1.0)
 
     def _check(self, priorities):
         if priorities is not None and not all(math.isfinite(x) and x >= 0 for x in priorities):

@@ -13,6 +13,7 @@ from table_model import Config
 
 from accel_rl import replay
 from accel_rl.replay import inclusion
+from accel_rl.replay.amper import spread
 
 FALSE_ALARM = 1e-6
 COLUMN = [("number", "i4", ())]
@@ -93,10 +94,12 @@ def test_amper_gives_the_probabilities_of_the_jax_version(groups, ratio):
     priorities = priorities_of(3000)
     table = filled("amper_fr", priorities, exponent=1.0, groups=groups, csp_ratio=ratio)
     arrays = native.Batch(table, 512)
-    reach = min(np.float32(ratio) * priorities.max() / (2 * priorities.mean()), 1) / groups
+    end = np.float32(1 + 1 / groups)
+    reach = min(np.float32(ratio) * end * priorities.max() / (2 * priorities.mean()), 1) / groups
     for seed in range(20):
         table.sample(seed, arrays)
-        x = priorities[arrays.slots] / priorities.max()
+        x = spread(priorities[arrays.slots], arrays.slots, priorities.max(), groups)
+        x *= np.float32((1 - reach) / end)
         included = np.asarray(inclusion.ball(x, np.float32(reach), groups), np.float64)
         size = np.median(included / arrays.probabilities)
         assert 0.1 * ratio * 3000 < size < 1.5 * ratio * 3000

@@ -422,9 +422,10 @@ def check_where_masks_updates(name):
     before = pair.state
     pair.update(drawn, 3.0, np.bool_(False))
     jax.tree.map(np.testing.assert_array_equal, before.index, pair.state.index)
-    pair.update(drawn, 3.0, np.asarray(drawn.indices) == 2)
+    slot = int(drawn.indices[0])
+    pair.update(drawn, 3.0, np.asarray(drawn.indices) == slot)
     if pair.case.prioritised:
-        assert [i for i in pair.memory.complete() if pair.memory.weights[i] > 1] == [(2, 0)]
+        assert [i for i in pair.memory.complete() if pair.memory.weights[i] > 1] == [(slot, 0)]
     pair.sample()
     pair.update(drawn, 4.0, np.bool_(True))
     pair.sample()

@@ -65,15 +65,28 @@ def reach_of(weights, *, csp_ratio=RATIO, size=None, groups=GROUPS, **_):
     """The radius over the value."""
     weights = np.float64(np.float32(weights))
     mean = weights.sum() / (size or weights.size)
-    return min(csp_ratio * weights.max() / (2 * mean), 1) / groups
+    return min(csp_ratio * (1 + 1 / groups) * weights.max() / (2 * mean), 1) / groups
 
 
-def fractions_of(mode, weights, **options):
-    """Weights over the end of the groups' range."""
-    highest = np.float32(weights).max()
+def hashed(words):
+    """The finaliser of MurmurHash3, of 32 bits."""
+    words = (words ^ (words >> 16)) * np.uint32(0x85EBCA6B)
+    words = (words ^ (words >> 13)) * np.uint32(0xC2B2AE35)
+    return words ^ (words >> 16)
+
+
+def fractions_of(mode, weights, groups=GROUPS, **options):
+    """Weights of slots 0, 1, ... over the end of the groups' range, moved apart."""
+    weights = np.float32(weights)
+    slots = np.arange(weights.size, dtype=np.uint32)
+    words = hashed(weights.view(np.uint32) ^ (slots * np.uint32(0x9E3779B1)))
+    offset = np.float32(2 * (words >> 8) / 2.0**24 - 1)
+    fractions = weights / weights.max()
+    fractions = fractions + offset * np.minimum(fractions, np.float32(1 / groups))
+    end = np.float32(1 + 1 / groups)
     if mode == "exact":
-        highest /= np.float32(1) - np.float32(reach_of(weights, **options))
-    return np.float32(weights) / highest
+        end /= np.float32(1) - np.float32(reach_of(weights, groups=groups, **options))
+    return fractions / end
 
 
 def search_of(mode, weights, words, *, groups=GROUPS, bits=32, **options):
@@ -205,19 +218,18 @@ def test_heavy_tails_make_the_set_smaller(mode):
 @pytest.mark.long  # the test above meets empty sets, too
 @pairs
 def test_an_empty_set_gives_uniform_draws(mode, form):
-    """All of one priority: the values of most calls are not near it."""
-    weights = np.full(N, 0.7, np.float32)
-    weights[::3] = 0
-    weights[0] = 1.5  # and none is near the middle but these
+    """Of three items: the values of most calls are near none."""
+    weights = np.float32([1.5, 0, 0.7, 0.7])
     state = filled(mode, form, weights, csp_ratio=0.02)
-    _, draw, _ = sampler(mode, form)
+    _, draw, _ = sampler(mode, form, 4)
     empty = [
         s for s in range(20) if not candidates(mode, weights, words_of(s), csp_ratio=0.02).any()
     ]
     assert empty
-    slots, probabilities = draw(state, FULL, jnp.zeros(DRAWS), words_of(empty[0]))
+    span = replay.Span(jnp.int32(0), jnp.int32(4))
+    slots, probabilities = draw(state, span, jnp.zeros(DRAWS), words_of(empty[0]))
     assert_distributed(slots, np.flatnonzero(weights > 0))
-    np.testing.assert_allclose(probabilities, 1 / N, rtol=1e-6)
+    np.testing.assert_allclose(probabilities, 1 / 4, rtol=1e-6)
 
 
 @pytest.mark.parametrize("form", quick.only(["match"], FORMS))
@@ -288,20 +300,25 @@ def test_distribution_is_near_that_of_prioritised_replay(mode, most):
 
 
 @pytest.mark.parametrize("mode", ["exact", pytest.param("dithered", marks=SLOW)])
-def test_what_is_new_is_drawn_in_proportion(mode):
-    """Items at the end of the range, far above the rest, where lambda' is below a half.
+@pytest.mark.parametrize(
+    ("new", "priority", "csp_ratio"), [(60, 40, 0.02), (3_000, 1, RATIO), (5_400, 1, RATIO)]
+)
+def test_what_is_new_is_drawn_in_proportion(mode, new, priority, csp_ratio):
+    """Items of the highest priority: a few far above the rest, half of all, nearly all.
 
-    Less what it costs that a set has all of them or none.
+    lambda' is below a half. Each call has some of them.
     """
-    weights = np.abs(np.random.default_rng(5).normal(size=6_000)).astype(np.float32)
-    weights[:60] = 40
+    weights = 0.3 * np.abs(np.random.default_rng(5).normal(size=6_000)).astype(np.float32)
+    weights[:new] = priority
     _, draw, _ = sampler(mode, "match", weights.size)
-    state = filled(mode, "match", weights, csp_ratio=0.02)
+    state = filled(mode, "match", weights, csp_ratio=csp_ratio)
     words = jax.random.bits(jax.random.key(6), (500, SEEDS, BATCH))
     span = replay.Span(jnp.int32(0), jnp.int32(weights.size))
     slots, _ = jax.lax.map(lambda each: draw(state, span, jnp.zeros(BATCH), each), words)
-    part = np.mean(np.asarray(slots) < 60) / (weights[:60].sum() / weights.sum())
-    assert 0.8 < part < 1
+    drawn = np.asarray(slots) < new
+    part = np.mean(drawn) / (weights[:new].sum() / weights.sum())
+    assert 0.9 < part < 1.1
+    assert drawn.any(axis=1).all()
 
 
 @modes

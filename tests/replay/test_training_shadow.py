@@ -43,7 +43,7 @@ def test_a_training_follows_its_shadow():
     def advance(state, learning):
         keys = program.keys(state.key, state.iteration)
         policy = program.agent.policy(observed(state)[2] if learning else state.agent)
-        _, transitions, _ = program.collect(state.actor, policy, keys, state.iteration)
+        _, transitions, _ = program.collect(state.actor, policy, keys.collect, state.iteration)
         state, _ = program.iterate(state, program.zeros(state), keys, learning)
         return state, transitions
 

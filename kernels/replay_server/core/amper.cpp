@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "random.hpp"
 
@@ -14,6 +15,20 @@ constexpr uint64_t proposals = 10, rounds = 50;
 constexpr double least_included = 1e-6;
 constexpr int reach_in_groups = 3;  // a radius is at most a group's width; one more for rounding
 constexpr uint32_t block_slots = 4096;
+
+// The finaliser of MurmurHash3 (Appleby), a bijection of 32 bits.
+uint32_t mixed(uint32_t x) {
+  x = (x ^ (x >> 16)) * UINT32_C(0x85EBCA6B);
+  x = (x ^ (x >> 13)) * UINT32_C(0xC2B2AE35);
+  return x ^ (x >> 16);
+}
+
+// From -1 to 1, a hash of slot and weight: that of accel_rl.replay.amper.spread.
+double offset_of(float weight, uint32_t slot) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, &weight, sizeof bits);
+  return static_cast<double>(mixed(bits ^ slot * UINT32_C(0x9E3779B1)) >> 8) * 0x1p-23 - 1;
+}
 
 // Weights above the highest of a search's beginning count as that.
 int group_of(double x, int groups) {
@@ -29,8 +44,10 @@ void AmperSearch::begin(const AmperConfig &config, const SumTree &tree, uint32_t
   drawn_ = 0, tried_ = accepted_ = 0, empty_ = false;
   highest_ = static_cast<double>(tree.highest());
   const double mean = tree.total() / size;
-  const double ratio = static_cast<double>(config.csp_ratio) * highest_ / (2 * mean);
+  const double end = 1 + 1.0 / groups_;  // of the weights that are moved apart, over the highest
+  const double ratio = static_cast<double>(config.csp_ratio) * highest_ * end / (2 * mean);
   reach_ = std::min(ratio, 1.0) / groups_;
+  scale_ = (1 - reach_) / end;
   for (uint32_t g = 0; g < groups_; ++g) {
     const double value = (g + uniform_draw(seed, g)) / groups_, radius = reach_ * value;
     low_[g] = value - radius;
@@ -38,10 +55,16 @@ void AmperSearch::begin(const AmperConfig &config, const SumTree &tree, uint32_t
   }
 }
 
-bool AmperSearch::matches(float weight) const {
+// The weight's place in the groups' range [0, 1]: equal ones are moved apart by up to a group.
+double AmperSearch::place_of(float weight, uint32_t slot) const {
+  const double x = static_cast<double>(weight) / highest_;
+  return (x + offset_of(weight, slot) * std::min(x, 1.0 / groups_)) * scale_;
+}
+
+bool AmperSearch::matches(float weight, uint32_t slot) const {
   if (!(weight > 0)) return false;
   const int groups = static_cast<int>(groups_);
-  const double x = static_cast<double>(weight) / highest_;
+  const double x = place_of(weight, slot);
   const int own = group_of(x, groups);
   const int first = std::max(own - reach_in_groups, 0);
   const int last = std::min(own + reach_in_groups, groups - 1);
@@ -50,10 +73,10 @@ bool AmperSearch::matches(float weight) const {
   return found;
 }
 
-// How often calls include a weight, in closed form: see accel_rl.replay.inclusion.ball.
-double AmperSearch::included(float weight) const {
+// How often calls include an item, in closed form: see accel_rl.replay.inclusion.ball.
+double AmperSearch::included(float weight, uint32_t slot) const {
   const int groups = static_cast<int>(groups_);
-  const double x = static_cast<double>(weight) / highest_;
+  const double x = place_of(weight, slot);
   const double low = x / (1 + reach_), high = x / std::max(1 - reach_, 1e-6);
   const int own = group_of(x, groups);
   double missed = 1;
@@ -97,11 +120,11 @@ bool AmperSearch::try_slots(const SumTree &tree, uint64_t work, uint32_t *slots,
     for (uint64_t k = 0; k < some; ++k) {
       const uint32_t slot = uniform_slot(uniform_draw(seed_, groups_ + tried_++), size_);
       const float weight = tree.weights()[slot];
-      if (!matches(weight)) continue;
+      if (!matches(weight, slot)) continue;
       ++accepted_;
       if (drawn_ == batch_) continue;
       slots[drawn_] = slot;
-      inclusion[drawn_++] = included(weight);
+      inclusion[drawn_++] = included(weight, slot);
     }
     if (tried_ % round != 0) continue;
     if (accepted_ >= batch_) return true;
@@ -116,7 +139,7 @@ bool AmperSearch::try_slots(const SumTree &tree, uint64_t work, uint32_t *slots,
 void AmperSearch::count_members(const SumTree &tree, uint64_t work) {
   const uint32_t last = slot_ + static_cast<uint32_t>(std::min<uint64_t>(work, size_ - slot_));
   for (; slot_ < last; ++slot_) {
-    const bool member = is_member(tree.weights()[slot_]);
+    const bool member = is_member(tree.weights()[slot_], slot_);
     counts_[slot_ / block_slots] += member;
     members_ += member;
   }
@@ -149,7 +172,7 @@ bool AmperSearch::pick_members(const SumTree &tree, uint64_t work, uint32_t *slo
     for (; slot < end; ++slot) {
       if (work == 0) return slot_ = slot, false;
       --work;
-      if (!is_member(tree.weights()[slot])) continue;
+      if (!is_member(tree.weights()[slot], slot)) continue;
       if (seen_ == pick.rank - before_) break;
       ++seen_;
     }
@@ -157,14 +180,14 @@ bool AmperSearch::pick_members(const SumTree &tree, uint64_t work, uint32_t *slo
     // Fewer than were counted, as weights changed since.
     if (slot == end) slot = next_member(tree, block_ * block_slots);
     slots[pick.place] = slot;
-    inclusion[pick.place] = included(tree.weights()[slot]);
+    inclusion[pick.place] = included(tree.weights()[slot], slot);
   }
   return true;
 }
 
 uint32_t AmperSearch::next_member(const SumTree &tree, uint32_t slot) const {
   for (uint32_t k = 0; k < size_; ++k, slot = slot + 1 < size_ ? slot + 1 : 0)
-    if (is_member(tree.weights()[slot])) break;
+    if (is_member(tree.weights()[slot], slot)) break;
   return slot;
 }
 

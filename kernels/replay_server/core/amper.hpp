@@ -35,9 +35,12 @@ class AmperSearch {
     uint32_t rank, place;  // of a member, by slot; in the batch
   };
 
-  bool matches(float weight) const;
-  bool is_member(float weight) const { return empty_ ? weight > 0 : matches(weight); }
-  double included(float weight) const;
+  double place_of(float weight, uint32_t slot) const;
+  bool matches(float weight, uint32_t slot) const;
+  bool is_member(float weight, uint32_t slot) const {
+    return empty_ ? weight > 0 : matches(weight, slot);
+  }
+  double included(float weight, uint32_t slot) const;
   bool try_slots(const SumTree &tree, uint64_t work, uint32_t *slots, double *inclusion);
   void count_members(const SumTree &tree, uint64_t work);
   bool pick_members(const SumTree &tree, uint64_t work, uint32_t *slots, double *inclusion);
@@ -46,9 +49,9 @@ class AmperSearch {
   Stage stage_ = Stage::trying;
   uint32_t groups_ = 0, size_ = 0, batch_ = 0, drawn_ = 0;
   uint64_t seed_ = 0;
-  double highest_ = 0, reach_ = 0;
+  double highest_ = 0, reach_ = 0, scale_ = 0;
   double low_[most_groups] = {},
-         high_[most_groups] = {};  // each group's finds, of weight / highest
+         high_[most_groups] = {};  // each group's finds, of places
   uint64_t tried_ = 0, accepted_ = 0;
   // Where trying fails: members by blocks of slots, then those of the ranks that were drawn.
   bool empty_ = false;  // nothing matches: all that have a weight are members

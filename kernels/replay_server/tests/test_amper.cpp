@@ -40,7 +40,7 @@ static void test_weights() {
 static void test_rare() {
   constexpr uint32_t capacity = 30000;
   TableConfig wanted = config(Sampler::amper_fr, capacity);
-  wanted.priority_exponent = 1, wanted.amper.csp_ratio = 0.001F;
+  wanted.priority_exponent = 1, wanted.amper.csp_ratio = 2e-6F;
   const auto made = table(wanted);
   std::vector<float> priorities(capacity);
   priorities[123] = 1, priorities[9] = 1e-20F;

@@ -22,6 +22,7 @@ import numpy as np
 from accel_rl import am
 from accel_rl.am.lines import draw_from
 from accel_rl.arguments import one_of, scalar_within, whole
+from accel_rl.control_flow import compiled_apart
 from accel_rl.replay import blocks, inclusion
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import exponent_of, power_of_two
@@ -30,7 +31,7 @@ from accel_rl.replay.prioritised import power
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span, within
 from accel_rl.types import Array, ArrayLike, PyTree
-from accel_rl.words import SEEDS, mixed_words, unit_float
+from accel_rl.words import SEEDS, mix, mixed_words, unit_float
 
 LAWS = {
     "exact": inclusion.ball,
@@ -70,8 +71,9 @@ def amper_fr(
     The hyper-parameters are leaves: `alpha` (0.6) as in prioritised replay, and `csp_ratio` (0.15),
     the target size of the candidate set over that of the buffer. lambda' follows from it, since the
     ratio is about 2 * lambda' * mean / highest of p^alpha. lambda' is at most 1, so heavy tails
-    make the set smaller than its target. Groups reach to the highest weight; for "exact", to the
-    highest value whose ball holds that, or new items would be found from below alone.
+    make the set smaller than its target. Weights are moved apart by up to the width of a group (see
+    `spread`), or items of equal priority would be in a set together or not at all. Groups reach to
+    the highest of them; for "exact", to the highest value whose ball holds that.
 
     `Sample.probabilities` are estimates: the inclusion probability of the item (see `inclusion`)
     over the size of this call's candidate set, itself estimated from the fraction of random slots
@@ -95,23 +97,29 @@ def amper_fr(
     if key_bits not in KEY_BITS:
         raise ValueError(f"key_bits must be one of {KEY_BITS}, got {key_bits}")
     dtype, law = am.key_dtype(key_bits), LAWS[mode]
+    # On a CPU, fused with the search, it would compute the slots that are tried once more.
+    moved = spread if searches_all(form) else compiled_apart(spread, ["groups"])
 
     def search(state: Amper, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
         mean = positive(state.blocks.total) / jnp.maximum(span.size, 1).astype(jnp.float32)
-        ratio = jnp.minimum(state.csp_ratio * highest / (2 * mean), np.float32(1))
+        end = np.float32(1 + 1 / groups)  # of the groups' range, over the highest weight
+        ratio = jnp.minimum(state.csp_ratio * end * highest / (2 * mean), np.float32(1))
         reach = ratio / np.float32(groups)  # radius over value
-        end = highest / (1 - reach) if mode == "exact" else highest  # of the groups' range
+        scale = np.float32(1) / end * (1 - reach if mode == "exact" else np.float32(1))
         value = representatives(words, groups)
         width = 2 * reach * value * np.float32(2.0**key_bits)  # in keys
         center = am.encode(value, bits=key_bits)
 
-        def keys(weights: Array) -> Array:
-            return am.encode(weights / end, bits=key_bits)
+        def places(weights: Array, slots: Array) -> Array:
+            return moved(weights, slots, highest, groups=groups) * scale
+
+        def keys(weights: Array, slots: Array) -> Array:
+            return am.encode(places(weights, slots), bits=key_bits)
 
         def member(weights: Array, slots: Array) -> Array:
             if mode == "exact":
-                return am.any_radius(keys(weights), center, (width / 2).astype(dtype))
+                return am.any_radius(keys(weights, slots), center, (width / 2).astype(dtype))
             if mode == "prefix":
                 low_bits = exponent_of(width / 2) + np.int32(1)
             else:
@@ -120,14 +128,39 @@ def amper_fr(
                 low_bits += (unit_float(words[1, :groups]) < excess).astype(jnp.int32)
             low_bits = jnp.clip(low_bits, 0, key_bits)
             dont_cares = jax.vmap(lambda bits: am.low_mask(bits, key_bits))(low_bits)
-            return am.any_match(keys(weights), center, dont_cares)
+            return am.any_match(keys(weights, slots), center, dont_cares)
 
-        return Search(member, lambda weights, slots: law(weights / end, reach, groups))
+        return Search(member, lambda weights, slots: law(places(weights, slots), reach, groups))
 
     def make(ring: Ring, selective: bool) -> Sampler:
         return amper_sampler(ring, weights_only(ring), assign_weights, search, groups, form)
 
     return make
+
+
+def spread(weights: Array, slots: Array, highest: Array, groups: int) -> Array:
+    """Return weights over the highest, moved apart by up to the width of a group, 1 / groups.
+
+    Items of one weight would be in a call's candidate set together or not at all, such as all that
+    nothing has drawn yet. The offset is a hash of slot and weight, as if keys were written with
+    random low bits. Its mean is 0, and it is at most the fraction itself.
+
+    Args:
+      weights: [n] float32.
+      slots: [n] int32.
+      highest: [] float32, the highest weight, above 0.
+      groups: m.
+    """
+    bits = jax.lax.bitcast_convert_type(weights, jnp.uint32)
+    word = mix(bits ^ (slots.astype(jnp.uint32) * np.uint32(0x9E3779B1)))
+    offset = 2 * unit_float(word) - 1
+    fraction = weights / highest
+    return fraction + offset * jnp.minimum(fraction, np.float32(1 / groups))
+
+
+def searches_all(form: str) -> bool:
+    """Return whether a form searches all keys, as "auto" does on accelerators."""
+    return form == "match" or (form == "auto" and jax.default_backend() != "cpu")
 
 
 def weights_only(ring: Ring) -> Callable[..., Amper]:
@@ -162,8 +195,7 @@ def amper_sampler(
       groups: m.
       form: "rejection", "match" or "auto".
     """
-    by_match = form == "match" or (form == "auto" and jax.default_backend() != "cpu")
-    pick = _draw_by_match if by_match else _draw_by_rejection
+    pick = _draw_by_match if searches_all(form) else _draw_by_rejection
 
     def assign_any(state: PyTree, slots: Array, weights: Array) -> PyTree:
         kept = jnp.where(blocks.last_of_each(slots), slots, np.int32(-1))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.types import Array, ArrayLike
+from accel_rl.words import mix
 
 MULTIPLIER = 1664525
 INCREMENT = 1013904223
@@ -35,15 +36,8 @@ def stream_key(seed: ArrayLike, pass_index: ArrayLike, dpu: ArrayLike, stream: i
 
 
 def hash32(x: Array) -> Array:
-    """Mix uint32 words bijectively.
-
-    Reference: the 32-bit finaliser of MurmurHash3 (Appleby), after a golden-ratio offset so that
-    0 does not map to 0.
-    """
-    x = x + np.uint32(0x9E3779B9)
-    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return x ^ (x >> np.uint32(16))
+    """Mix uint32 words bijectively, after a golden-ratio offset so that 0 does not map to 0."""
+    return mix(x + np.uint32(0x9E3779B9))
 
 
 def lcg_next(state: Array) -> Array:
