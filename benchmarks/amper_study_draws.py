@@ -51,7 +51,7 @@ def with_new(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 def half_new(rng: np.random.Generator, size: int) -> np.ndarray:
-    """Return what a training begins with: half of the items have the first priority."""
+    """Return what a training begins with: half of the items have the initial priority."""
     values = 0.3 * np.abs(rng.normal(size=size))
     values[: size // 2] = 1
     return values

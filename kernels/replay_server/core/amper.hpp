@@ -50,8 +50,7 @@ class AmperSearch {
   uint32_t groups_ = 0, size_ = 0, batch_ = 0, drawn_ = 0;
   uint64_t seed_ = 0;
   double highest_ = 0, reach_ = 0, scale_ = 0;
-  double low_[most_groups] = {},
-         high_[most_groups] = {};  // each group's finds, of places
+  double low_[most_groups] = {}, high_[most_groups] = {};  // each group's finds, of places
   uint64_t tried_ = 0, accepted_ = 0;
   // Where trying fails: members by blocks of slots, then those of the ranks that were drawn.
   bool empty_ = false;  // nothing matches: all that have a weight are members

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import one_of, whole
-from accel_rl.envs import host_pools, host_worker, registry
+from accel_rl.envs import families, host_pools, host_worker, registry
 from accel_rl.envs.adapter import space_of
 from accel_rl.envs.atari import atari
 from accel_rl.types import ArrayLike, Box, Discrete, Environment, EnvStep, PyTree, Space
@@ -244,6 +244,8 @@ def is_host(name: str) -> bool:
     """Return whether a name is an environment of Gymnasium's registry, or a game of ALE."""
     import gymnasium
 
+    if families.is_family(name):
+        return False
     return name.startswith(ATARI) or _imported(name) in gymnasium.registry
 
 
