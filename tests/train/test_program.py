@@ -350,5 +350,5 @@ def test_bad_hyperparameters():
         TypeError, match=r"'rate'; .*; the agent's go into agent=\{\.\.\.\}, the rep"
     ):
         program.init(KEY, rate=0.1)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+    with pytest.raises(TypeError, match="the sampler has no hyper-parameter 'nothing'"):
         program.init(KEY, replay={"nothing": 1.0})

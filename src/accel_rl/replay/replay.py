@@ -226,7 +226,7 @@ def compose(index: Index, store: Store, least_size: int = 1) -> Replay:
         options = inspect.signature(index.sampler.init).parameters
         for name in hyperparameters:
             if name not in options:
-                hint = meant(name, options)
+                hint = meant(name, options) if options else "it takes none"
                 raise TypeError(f"the sampler has no hyper-parameter {name!r}; {hint}")
         return ReplayState(index.init(**hyperparameters), store.init())
 
