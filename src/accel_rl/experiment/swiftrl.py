@@ -262,10 +262,10 @@ def _main_settings(scale: Scale, seed: int) -> Iterator[TabularSettings]:
     base = TabularSettings(dpus=scale.dpus, passes=scale.passes, seed=seed)
     for rule, order in itertools.product(RULES, ORDERS):
         first = (rule, order) == (RULES[0], ORDERS[0])
-        for numerics in SCALING_NUMERICS if first else NUMERICS:
+        for numerics in (*NUMERICS, "int32_pow2") if first else NUMERICS:
             yield dataclasses.replace(base, rule=rule, order=order, numerics=numerics)
     for rule in RULES:
-        for numerics in SCALING_NUMERICS if rule == RULES[0] else NUMERICS:
+        for numerics in (*NUMERICS, "int32_pow2") if rule == RULES[0] else NUMERICS:
             yield dataclasses.replace(base, rule=rule, numerics=numerics, by="owner")
 
 
