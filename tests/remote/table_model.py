@@ -101,7 +101,7 @@ def mixed(words):
 
 
 def offsets_of(weights, slots):
-    """By how much weights are moved apart, from -1 to 1: a hash of weight and slot."""
+    """Offsets that move weights apart, from -1 to 1: a hash of weight and slot."""
     words = mixed(weights.view(np.uint32) ^ (slots.astype(np.uint32) * np.uint32(0x9E3779B1)))
     return (words >> np.uint32(8)) * 2.0**-23 - 1
 
@@ -130,7 +130,7 @@ class AmperSearch:
         return ((self.low <= x) & (x <= self.high)).any(axis=1) & (weights > 0)
 
     def included(self, weights, slots):
-        """How often calls include items: one minus the product over groups of missing them."""
+        """Probabilities that a call includes items: 1 - the product over groups of missing them."""
         x = self.places(weights, slots)
         low, high = x / (1 + self.reach), x / max(1 - self.reach, 1e-6)
         missed = np.ones(len(x))

@@ -218,7 +218,7 @@ def test_heavy_tails_make_the_set_smaller(mode):
 @pytest.mark.long  # the test above meets empty sets, too
 @pairs
 def test_an_empty_set_gives_uniform_draws(mode, form):
-    """Of three items: the values of most calls are near none."""
+    """Three items: the values of most calls are near none."""
     weights = np.float32([1.5, 0, 0.7, 0.7])
     state = filled(mode, form, weights, csp_ratio=0.02)
     _, draw, _ = sampler(mode, form, 4)

@@ -14,7 +14,6 @@ from accel_rl.types import Discrete
 
 ENVS, KEY = 3, jax.random.key(4)
 ALL = 5  # environments, with those of another actor
-SCALE = 0.5  # of rewards, exact in float32
 ENV = wander()
 
 
@@ -26,8 +25,7 @@ def play(agent, rollout):
     """The actor before, and what `collect` gives."""
     policy = jnp.float32(2)
     start = collection.start(ENV, agent, ENVS, policy, jax.random.key(9))
-    options = {"num_envs": ALL, "reward_scale": SCALE}
-    collect = jax.jit(functools.partial(collection.collect, ENV, agent, **options))
+    collect = jax.jit(functools.partial(collection.collect, ENV, agent, num_envs=ALL))
     return start, collect(start, policy, keys_of(rollout), jnp.int32(0))
 
 
@@ -51,7 +49,7 @@ def by_hand(agent, start, rollout):
         row = {
             "observation": observation,
             "action": np.asarray(action),
-            "reward": SCALE * np.array([result[2] for result in each]),
+            "reward": np.array([result[2] for result in each]),
             "discount": np.float32([not result[3] for result in each]),
             "truncated": np.array([bool(result[4]) for result in each]),
             "next_observation": final,
@@ -83,7 +81,7 @@ def test_records_what_happened(rollout, looks_ahead):
     # Episodes: from the rows alone.
     total, length, sums = np.zeros(ENVS), np.zeros(ENVS), []
     for t in range(rollout):
-        total, length = total + wanted["reward"][t] / SCALE, length + 1
+        total, length = total + wanted["reward"][t], length + 1
         sums += [(total[e], length[e]) for e in np.flatnonzero(stopped[t])]
         total, length = np.where(stopped[t], 0, total), np.where(stopped[t], 0, length)
     assert int(episodes.count) == len(sums)

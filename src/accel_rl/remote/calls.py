@@ -11,6 +11,7 @@ from accel_rl.remote import wire
 from accel_rl.remote.closing import Closing
 from accel_rl.remote.connection import Connection
 from accel_rl.remote.errors import (
+    NO_SUCH_TABLE,
     ConnectionLost,
     LimitReached,
     OutcomeUnknown,
@@ -22,7 +23,6 @@ from accel_rl.remote.links.stream import StreamLink
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import Op
 
-_NO_SUCH_TABLE = 109  # status
 _CHANGES = (Op.PUSH, Op.UPDATE, Op.PUBLISH, Op.DELETE)  # unknown outcome if the reply is lost
 
 
@@ -224,7 +224,7 @@ class Calls(Closing):
             frame = wire.describe(table.spec, create=False)
             wire.SESSION_AND_REQUEST.pack_into(frame, wire.SESSION_AT, self._session, self._request)
             header, reply = self._exchange([frame], None, 0.0)
-            if header.status == _NO_SUCH_TABLE:
+            if header.status == NO_SUCH_TABLE:
                 numbers.append(wire.NO_TABLE)
                 continue
             if header.status != 0:

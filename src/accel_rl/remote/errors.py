@@ -1,5 +1,7 @@
 """Exceptions of replay clients, and the server's status codes."""
 
+NO_SUCH_TABLE = 109
+
 STATUSES = {
     0: ("ok", ""),
     1: ("retry", "not now: the limiter does not allow it, or there is nothing to draw from yet"),
@@ -27,7 +29,7 @@ STATUSES = {
     106: ("out_of_order", "the request does not belong in this state of the connection"),
     107: ("unauthenticated", "the secret is wrong"),
     108: ("wrong_session", "the token is not that of the connection's session"),
-    109: ("no_such_table", "there is no such table"),
+    NO_SUCH_TABLE: ("no_such_table", "there is no such table"),
     110: ("table_differs", "there is a table of that name with another configuration"),
     111: ("repeated", "the request is too old to be told from one that was answered"),
     112: ("unavailable", "the server was not set up for it"),
@@ -99,7 +101,7 @@ _TYPES: dict[int, type[RemoteError]] = {
     **dict.fromkeys((16, 17, 18, 19, 20, 112), SnapshotFailed),
     **dict.fromkeys((100, 101, 102, 103, 104, 105, 106, 108, 111), ProtocolError),
     107: AuthenticationFailed,
-    109: NoSuchTable,
+    NO_SUCH_TABLE: NoSuchTable,
     110: TableDiffers,
 }
 

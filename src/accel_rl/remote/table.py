@@ -11,7 +11,13 @@ from accel_rl.arguments import require_array, whole, within
 from accel_rl.remote import wire
 from accel_rl.remote.buffers import Part, RemoteSample, SampleBuffers, layout
 from accel_rl.remote.calls import Calls, Numbered
-from accel_rl.remote.errors import LimitReached, ProtocolError, TryAgain, error_of
+from accel_rl.remote.errors import (
+    NO_SUCH_TABLE,
+    LimitReached,
+    ProtocolError,
+    TryAgain,
+    error_of,
+)
 from accel_rl.remote.schema import TableSpec
 from accel_rl.remote.wire import ALIGN, BODY, Op
 from accel_rl.types import ArrayLike
@@ -20,7 +26,7 @@ _COPIED = 1 << 16  # bytes of a frame up to which one copy is cheaper than sendi
 _MOST_PLANS = 32
 MOST_ITEMS = 1 << 20  # of any call; the server's limit, `Calls.most_items`, is 65,536 by default
 _ZEROS = bytes(ALIGN)
-_BAD_COUNT, _LIMIT, _NO_SUCH_TABLE = 2, 9, 109  # statuses
+_BAD_COUNT, _LIMIT = 2, 9  # statuses
 _PAUSE = 0.01  # seconds before a push that found no room is resent
 
 
@@ -224,7 +230,7 @@ class RemoteTable(Numbered):
     def _header(self, op: Op, length: int) -> tuple[int, ...]:
         if self.number == wire.NO_TABLE:
             raise error_of(
-                _NO_SUCH_TABLE,
+                NO_SUCH_TABLE,
                 f"table {self.spec.name!r}",
                 "the server began anew without it: make it again by client.table(spec)",
             )

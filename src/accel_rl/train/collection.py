@@ -82,7 +82,6 @@ def collect(
     step: ArrayLike,
     *,
     num_envs: ArrayLike,
-    reward_scale: float = 1.0,
 ) -> tuple[ActorState, Transition, Episodes]:
     """Step E environments `rollout` times.
 
@@ -94,7 +93,6 @@ def collect(
       keys: [rollout, 1 + E] PRNG keys.
       step: steps of all environments so far, int32.
       num_envs: all environments, those of other actors included; each row adds as many steps.
-      reward_scale: factor of the transitions' rewards.
 
     Returns:
       The new state; transitions, leaves [E, ...], or [rollout, E, ...] if rollout is above 1; sums
@@ -102,13 +100,11 @@ def collect(
     """
     rollout = keys.shape[0]
     if rollout == 1:
-        return _step(env, agent, actor, policy, keys[0], step, reward_scale)
+        return _step(env, agent, actor, policy, keys[0], step)
 
     def one(actor: ActorState, inputs: PyTree) -> PyTree:
         keys, number = inputs
-        actor, transition, episodes = _step(
-            env, agent, actor, policy, keys, step + number, reward_scale
-        )
+        actor, transition, episodes = _step(env, agent, actor, policy, keys, step + number)
         return actor, (transition, episodes)
 
     numbers = jnp.arange(rollout, dtype=jnp.int32) * num_envs
@@ -117,13 +113,7 @@ def collect(
 
 
 def _step(
-    env: Environment,
-    agent: Agent,
-    actor: ActorState,
-    policy: PyTree,
-    keys: Array,
-    step: ArrayLike,
-    reward_scale: float,
+    env: Environment, agent: Agent, actor: ActorState, policy: PyTree, keys: Array, step: ArrayLike
 ) -> tuple[ActorState, Transition, Episodes]:
     action, memory = actor.action, actor.memory
     if action is None:
@@ -143,7 +133,7 @@ def _step(
     transition = Transition(
         observation=actor.observation,
         action=action,
-        reward=reward if reward_scale == 1 else reward * np.float32(reward_scale),
+        reward=reward,
         discount=1 - terminated.astype(jnp.float32),
         truncated=truncated,
         next_observation=final,

@@ -85,10 +85,11 @@ def host_segment(
                 action = np.asarray(action)
                 each = action.reshape(env.num_envs, *env.action_space.shape)
                 done = HostStep(*map(split, env.step(each)))
-                rows.append(host_transition(program, observation, action, done))
+                rows.append(host_transition(observation, action, done))
                 observation, stopped = done.observation, done.terminated | done.truncated
                 episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
-            state = compiled.insert(state, host_rollout(rows, axis=key.ndim))
+            rollout = program.scaled(host_rollout(rows, axis=key.ndim))
+            state = compiled.insert(state, rollout)
         memory = compiled.fresh(memory, stopped)
         actor = dataclasses.replace(rest, observation=jnp.asarray(observation), memory=memory)
         sums = dataclasses.replace(sums, episodes=episodes)

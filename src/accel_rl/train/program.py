@@ -27,17 +27,10 @@ from accel_rl.train.state import (
     fill_fifo,
     oldest_of,
     push_into,
+    without_batch,
 )
 from accel_rl.train.value_limit import value_limit
-from accel_rl.types import (
-    Array,
-    ArrayLike,
-    Environment,
-    PyTree,
-    ReplayPort,
-    Sample,
-    Transition,
-)
+from accel_rl.types import Array, ArrayLike, Environment, PyTree, ReplayPort, Transition
 
 HYPERPARAMETERS = {
     "gamma": Limits(0.99, 0, 1, "discount factor of an environment step"),
@@ -109,21 +102,19 @@ class Program:
     def collect(
         self, actor: ActorState, policy: PyTree, keys: Array, iteration: ArrayLike
     ) -> tuple[ActorState, PyTree, Episodes]:
-        """Act for one rollout, in all environments or in one actor's share of them.
-
-        `keys` are [rollout, 1 + environments]; see `collection.collect`.
-        """
+        """Act for a rollout in as many environments as `keys` are for; see `collection.collect`."""
         num_envs, steps = np.int32(self.schedule.num_envs), np.int32(self.schedule.steps)
-        return collection.collect(
-            self.env,
-            self.agent,
-            actor,
-            policy,
-            keys,
-            iteration * steps,
-            num_envs=num_envs,
-            reward_scale=self.reward_scale,
+        actor, transitions, episodes = collection.collect(
+            self.env, self.agent, actor, policy, keys, iteration * steps, num_envs=num_envs
         )
+        return actor, self.scaled(transitions), episodes
+
+    def scaled(self, transitions: Transition) -> Transition:
+        """Return transitions with rewards multiplied by `reward_scale`, arrays of JAX or NumPy."""
+        if self.reward_scale == 1:
+            return transitions
+        reward = transitions.reward * np.float32(self.reward_scale)
+        return dataclasses.replace(transitions, reward=reward)
 
     def beta(self, hyper: Mapping[str, Array], iteration: ArrayLike) -> Array:
         """Return the exponent of importance-sampling weights in an iteration, [] float32."""
@@ -307,8 +298,3 @@ def make(
     check_compatible(env, agent, buffer, plan)
     within("reward_scale", reward_scale, "(0, inf)")  # a negative one would invert the objective
     return Program(env, agent, buffer, plan, float(reward_scale))
-
-
-def without_batch(sample: Sample) -> Sample:
-    """Drop the transitions of a sample: a priority update does not read them."""
-    return dataclasses.replace(sample, batch=None)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from accel_rl.train.collection import ActorState, Episodes
-from accel_rl.types import Array, PyTree
+from accel_rl.types import Array, PyTree, Sample
 
 
 @jax.tree_util.register_dataclass
@@ -64,3 +64,8 @@ def push_into(fifo: PyTree, item: PyTree) -> PyTree:
     return jax.tree.map(
         lambda leaf, new: jnp.concatenate([leaf[1:], jnp.asarray(new)[None]]), fifo, item
     )
+
+
+def without_batch(sample: Sample) -> Sample:
+    """Drop the transitions of a sample: a priority update does not read them."""
+    return dataclasses.replace(sample, batch=None)

@@ -15,8 +15,9 @@ from accel_rl.train.pipeline.actors import CACHED, Actor, Rollout, Version
 from accel_rl.train.pipeline.learner import Learner, LearnerBatch, UpdateInputs
 from accel_rl.train.pipeline.metrics import MetricsRecorder
 from accel_rl.train.pipeline.workers import Queue, Restarts, Workers
-from accel_rl.train.program import Program, without_batch
+from accel_rl.train.program import Program
 from accel_rl.train.schedule import Schedule
+from accel_rl.train.state import without_batch
 from accel_rl.types import Array, Batch, PyTree, ReplayPort, Sample
 
 

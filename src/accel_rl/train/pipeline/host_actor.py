@@ -148,7 +148,7 @@ class HostActor:
             done, transition = self._step(published, keys, np.int32(iteration), np.int32(row))
             rows.append(transition)
             episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
-        transitions = host_rollout(rows)
+        transitions = slot.config.program.scaled(host_rollout(rows))
         priorities = None
         if slot.config.priority_steps:
             priorities = self._compiled.priorities(published, transitions, keys[0, 0], slot.gamma)
@@ -175,21 +175,17 @@ class HostActor:
             extras, _ = act(memory, done.final_observation)
             self._action, memory = act(memory, done.observation)
         self._observation, self._memory = done.observation, memory
-        return done, host_transition(self._slot.config.program, before, action, done, extras)
+        return done, host_transition(before, action, done, extras)
 
 
 def host_transition(
-    program: Program,
-    observation: PyTree,
-    action: ArrayLike,
-    done: HostStep,
-    extras: Array | None = None,
+    observation: PyTree, action: ArrayLike, done: HostStep, extras: Array | None = None
 ) -> Transition:
     """Return the transitions of a step of E environments, NumPy arrays [E, ...]."""
     fields: PyTree = {
         "observation": observation,
         "action": np.asarray(action),
-        "reward": done.reward * np.float32(program.reward_scale),
+        "reward": done.reward,
         "discount": 1 - done.terminated.astype(np.float32),
         "truncated": done.truncated,
         "next_observation": done.final_observation,

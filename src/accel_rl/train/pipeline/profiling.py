@@ -11,7 +11,8 @@ from accel_rl.train.pipeline.actors import ActorConfig, ActorSlot, DeviceActor, 
 from accel_rl.train.pipeline.buffer_ports import for_each_sample, port_of
 from accel_rl.train.pipeline.learner import Learner, group_size, prioritised
 from accel_rl.train.pipeline.placement import Placement
-from accel_rl.train.program import Program, without_batch
+from accel_rl.train.program import Program
+from accel_rl.train.state import without_batch
 from accel_rl.types import PyTree
 
 
