@@ -15,7 +15,8 @@ KERNELS := kernels/CMakeLists.txt $(wildcard kernels/common/* kernels/ffi/* kern
 	server/* transport/* bindings/*))
 # A file's tests share a worker, and what they compile. More than eight workers want much memory.
 WORKERS ?= $(shell [ $(CORES) -lt 8 ] && echo $(CORES) || echo 8)
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile \
+	--max-worker-restart 0
 QUICK_RESULTS := runs/benchmarks
 
 .DEFAULT_GOAL := help
