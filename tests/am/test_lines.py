@@ -55,6 +55,11 @@ def test_pack_count_and_nth(lines):
     np.testing.assert_array_equal(found["nth"], where)
 
 
+def test_words_have_32_bits_beside_64_bit_types():
+    with jax.enable_x64(True):
+        assert am.pack(jnp.ones(40, bool)).dtype == np.uint32
+
+
 @functools.partial(jax.jit, static_argnames="num")
 def draw(key, lines, num):
     return am.draw(key, am.pack(lines), num)

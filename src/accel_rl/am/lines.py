@@ -44,7 +44,9 @@ def pack(matches: ArrayLike) -> Array:
     """
     lines = as_vector("matches", matches, np.bool_)
     rows = jnp.pad(lines, (0, -lines.shape[0] % _WORD)).reshape(-1, _WORD)
-    return jnp.sum(rows.astype(jnp.uint32) << np.arange(_WORD, dtype=np.uint32), axis=1)
+    return jnp.sum(
+        rows.astype(jnp.uint32) << np.arange(_WORD, dtype=np.uint32), axis=1, dtype=jnp.uint32
+    )
 
 
 def unpack(words: ArrayLike, n: int) -> Array:

@@ -93,7 +93,7 @@ def _pallas(
             else:
                 hits = hits | ((block & extent_ref[i]) == base_ref[i])
         line = jax.lax.broadcasted_iota(jnp.uint32, block.shape, 1)
-        words = jnp.sum(hits.astype(jnp.uint32) << line, axis=1) & usable_ref[...]
+        words = jnp.sum(hits.astype(jnp.uint32) << line, axis=1, dtype=jnp.uint32) & usable_ref[...]
         words_ref[...] = words
         counts_ref[0] = jnp.sum(jax.lax.population_count(words).astype(jnp.int32))
 

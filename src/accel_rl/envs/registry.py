@@ -220,14 +220,20 @@ def has_tables(name: str, *, drawn: bool = False) -> bool:
 def _entry(name: str) -> _Entry:
     own = resolve(name)
     if own not in _TABULAR:
-        raise ValueError(_unknown(name, tuple(_TABULAR), "environment with tables"))
+        others = "agents such as dqn need no tables"
+        raise ValueError(_unknown(name, tuple(_TABULAR), "environment with tables", others))
     return _TABULAR[own]
 
 
-def _unknown(name: str, known: tuple[str, ...], what: str = "environment") -> str:
-    own = "; one of your own is MODULE:NAME, Gymnasium's are made by host_environment"
+def _unknown(
+    name: str,
+    known: tuple[str, ...],
+    what: str = "environment",
+    others: str = "Gymnasium's are made by host_environment",
+) -> str:
     hint = _hint(name, known)
-    return f"no {what} is named {name!r}; {hint}{'' if hint.endswith('?') else own}"
+    elsewhere = "" if hint.endswith("?") else f"; one of your own is MODULE:NAME, {others}"
+    return f"no {what} is named {name!r}; {hint}{elsewhere}"
 
 
 def _hint(name: str, known: tuple[str, ...]) -> str:
