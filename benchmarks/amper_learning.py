@@ -1,6 +1,6 @@
 """What AMPER's draws are worth: DQN that learns with it, with PER and with uniform replay.
 
-    python benchmarks/amper_learning.py [--host] [--quick] [--json PATH] [--plot DIR]
+    python benchmarks/amper_learning.py [--host] [--quick] [--json PATH] [--plot DIR] [--keep DIR]
 
 DQN on CartPole and Acrobot, or with `--host` on Gymnasium's LunarLander, with replay buffers of
 5,000, 10,000 and 20,000 transitions, of four kinds. All seeds of a training run at once, a share on
@@ -10,12 +10,14 @@ by the mean return of the episodes while training. Figures are inter-quartile me
 90 % bootstrap intervals; so are differences between two kinds, of which the seeds are resampled by
 themselves.
 
-The report is written after each case, so that a run that is stopped leaves what it found. A claim
-compares AMPER with PER: the lower end of the interval of the difference of inter-quartile
-means of the final policies. `--plot` draws curves into a folder.
+The report is written after each case. `--keep` keeps the returns of each kind in a folder, and
+takes those that are there: a run that was stopped goes on. A claim compares AMPER with PER: the
+lower end of the interval of the difference of inter-quartile means of the final policies. `--plot`
+draws curves into a folder.
 """
 
 import argparse
+import functools
 import os
 import time
 from collections.abc import Sequence
@@ -34,6 +36,7 @@ from amper_learning_train import (
     Learned,
     Settings,
     Task,
+    kept,
     train_seeds,
 )
 from common import BenchmarkRecord, Claim, Report
@@ -78,8 +81,12 @@ def study(
     sizes: Sequence[int],
     console: Console,
     path: Path | None = None,
+    folder: Path | None = None,
 ) -> Results:
-    """Train all, and record; the report so far goes to `path` after each case."""
+    """Train all, and record; the report so far goes to `path` after each case.
+
+    Of kinds that are in `folder` the returns are read.
+    """
     results: Results = {}
     for task in tasks:
         for size in sizes:
@@ -87,7 +94,8 @@ def study(
             for system, sampler in SAMPLERS.items():
                 began = time.perf_counter()
                 keys = jax.random.split(jax.random.key(0), task.seeds)
-                found = train_seeds(task, size, sampler, keys)
+                learn = functools.partial(train_seeds, task, size, sampler, keys)
+                found = kept(folder, f"{task.environment}-{task.seeds}-{size}-{sampler}", learn)
                 results[task.environment, size, system] = found
                 seconds = time.perf_counter() - began
                 console.print(
@@ -198,6 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="one size, few seeds")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="draw pictures (PNG) into it")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep returns there, and go on")
     options = parser.parse_args(arguments)
     use_all_cores()
     tasks, sizes = (LUNAR_LANDER,) if options.host else TASKS, SIZES
@@ -207,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     part = HOST_PART if options.host else None
     report = Report(PACKAGES, "amper_learning", quick=options.quick, seeds=keys, part=part)
     console = Console(width=180)
-    results = study(report, tasks, sizes, console, options.json)
+    results = study(report, tasks, sizes, console, options.json, options.keep)
     console.print(table(report, tasks, sizes))
     for claim in report.claims:
         console.print(claim, highlight=False)

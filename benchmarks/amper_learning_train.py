@@ -1,5 +1,7 @@
 """One training of `amper_learning.py`: all seeds of a kind of replay."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -56,6 +58,20 @@ class Learned(NamedTuple):
     def area(self) -> np.ndarray:
         """[seeds] means of the curves."""
         return np.asarray(self.curves.mean(1))
+
+
+def kept(folder: Path | None, name: str, learn: Callable[[], Learned]) -> Learned:
+    """Return what is in a folder under a name; if nothing is, learn, and put it there."""
+    if folder is None:
+        return learn()
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, **learn()._asdict())
+        partial.replace(path)
+    with np.load(path) as found:
+        return Learned(**found)
 
 
 def train_seeds(

@@ -1,6 +1,6 @@
 """DQN on CartPole with settings tuned for each kind of replay by the same search.
 
-    python benchmarks/amper_tuned.py [--quick] [--json PATH]
+    python benchmarks/amper_tuned.py [--quick] [--json PATH] [--keep DIR]
 
 `amper_learning.py` compares kinds of replay at settings that were chosen for uniform replay. Here
 each kind is tuned: 16 trials of random settings (learning rate, target period, batch size, n-step,
@@ -10,10 +10,12 @@ returns while training, is trained with 32 other seeds, beside the untuned setti
 seeds. Tuned are replay buffers of 10,000 transitions; what was found is trained with 5,000 and
 20,000 too. Figures and differences are as in `amper_learning.py`.
 
-The report is written after each kind and size, so that a run that is stopped leaves what it found.
+The report is written after each kind and size. `--keep` keeps the returns of all trainings in a
+folder, and takes those that are there: a run that was stopped goes on.
 """
 
 import argparse
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +23,16 @@ from pathlib import Path
 import amper_learning as study
 import jax
 import numpy as np
-from amper_learning_train import AMPER_FR, AMPER_K, SAMPLERS, UNIFORM, Settings, Task, train_seeds
+from amper_learning_train import (
+    AMPER_FR,
+    AMPER_K,
+    SAMPLERS,
+    UNIFORM,
+    Settings,
+    Task,
+    kept,
+    train_seeds,
+)
 from common import Claim, Report
 from rich.console import Console
 from training_devices import use_all_cores
@@ -55,7 +66,12 @@ def trials(shape: tuple[int, int], number: int) -> list[Settings]:
 
 
 def tune(
-    task: Task, sampler: str, seeds: int, shapes: Sequence[tuple[int, int]], number: int
+    task: Task,
+    sampler: str,
+    seeds: int,
+    shapes: Sequence[tuple[int, int]],
+    number: int,
+    folder: Path | None,
 ) -> tuple[Settings, float]:
     """Return the best of so many trials of each shape, and its inter-quartile mean at the end."""
     found: list[tuple[float, float, Settings]] = []
@@ -64,7 +80,8 @@ def tune(
         # Seeds of a trial side by side; none is a seed of the reported trainings.
         keys = jax.numpy.tile(jax.random.split(jax.random.key(1), seeds), number)
         leaves = (np.repeat([each[n] for each in tried], seeds) for n in range(2, 6))
-        learned = train_seeds(task, SIZE, sampler, keys, Settings(*shape, *leaves))
+        learn = functools.partial(train_seeds, task, SIZE, sampler, keys, Settings(*shape, *leaves))
+        learned = kept(folder, f"tuning-{task.steps}-{shape[0]}-{shape[1]}-{sampler}", learn)
         scores, areas = (
             plot.interquartile_mean(each.reshape(number, seeds), 1).tolist()
             for each in (learned.final, learned.area)
@@ -82,17 +99,23 @@ def run(
     sizes: Sequence[int],
     console: Console,
     path: Path | None,
+    folder: Path | None,
 ) -> None:
-    """Tune every kind, and train with what was found and without; `path` has what was found yet."""
+    """Tune every kind, and train with what was found and without; `path` has what was found yet.
+
+    Of trainings that are in `folder` the returns are read.
+    """
     keys = jax.random.split(jax.random.key(0), task.seeds)
     tuned: study.Results = {}
     untuned: study.Results = {}
     chosen: dict[str, Settings] = {}
 
     def train(results: study.Results, size: int, system: str, settings: Settings) -> None:
-        found = train_seeds(task, size, SAMPLERS[system], keys, settings)
+        name = "tuned" if results is tuned else "untuned"
+        learn = functools.partial(train_seeds, task, size, SAMPLERS[system], keys, settings)
+        found = kept(folder, f"{name}-{task.steps}-{size}-{SAMPLERS[system]}", learn)
         results[task.environment, size, system] = found
-        where = case(task, size, "tuned" if results is tuned else "untuned")
+        where = case(task, size, name)
         study.record(report, where, system, found)
         console.print(f"{where}, {system}: {float(plot.interquartile_mean(found.final)):.1f}")
         if path is not None:
@@ -100,7 +123,7 @@ def run(
 
     for system, sampler in SAMPLERS.items():
         began = time.perf_counter()
-        settings, score = tune(task, sampler, TUNING_SEEDS, shapes, number)
+        settings, score = tune(task, sampler, TUNING_SEEDS, shapes, number, folder)
         chosen[system] = settings
         words = ", ".join(
             f"{name} {value:.3g}" for name, value in settings._asdict().items()
@@ -145,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few steps, seeds and trials")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep returns there, and go on")
     options = parser.parse_args(arguments)
     use_all_cores()
     task, shapes, number, sizes = TASK, SHAPES, TRIALS, OTHER_SIZES
@@ -153,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     keys = f"JAX's key 0 for {task.seeds} seeds, key 1 for tuning"
     report = Report(PACKAGES, "amper_tuned", quick=options.quick, seeds=keys)
     console = Console(width=160, highlight=False)
-    run(report, task, shapes, number, sizes, console, options.json)
+    run(report, task, shapes, number, sizes, console, options.json, options.keep)
     claims(report, task, sizes)
     report.finish(options.json, console)
 
