@@ -167,16 +167,22 @@ def test_a_training_goes_on_without_a_shard(serve):
     servers = [serve() for _ in range(2)]
     address, going = [each.address for each in servers], [True]
     one = tiny(num_actors=1)
-    actor = threading.Thread(
-        target=run_actor, args=(one, address, 0), kwargs={"going": lambda: going[0]}, daemon=True
-    )
+    options = {"should_continue": lambda: going[0]}
+    actor = threading.Thread(target=run_actor, args=(one, address, 0), kwargs=options, daemon=True)
     actor.start()
 
     def on_row(row):
         if row["steps"] >= 1_000:
             servers[1].close()
 
-    done = run_learner(one, address, 4_000, period=500, on_row=on_row)
+    done = run_learner(
+        one,
+        address,
+        4_000,
+        period=500,
+        ended=lambda: None if actor.is_alive() else "the actor ended",
+        on_row=on_row,
+    )
     going[0] = False
     actor.join(LIMIT)
     assert not actor.is_alive()
