@@ -171,13 +171,14 @@ def test_exact_probabilities(form):
 
 @long_forms
 def test_fractions_of_a_weight(form):
-    """lambda * V * C far below 1 in each group: sets are of one item or none."""
+    """lambda * V * C far below 1 in each group: sets are of few items or none, 0.6 on average."""
     weights = np.float32(np.where(np.arange(N) % 3 == 0, 0, 0.5 + UNIT[:N] / 2))
     made, draw, assign, _ = built(form)
-    state = assign(made.init(alpha=1.0, csp_ratio=1e-4), np.arange(N, dtype=np.int32), weights)
+    state = assign(made.init(alpha=1.0, csp_ratio=1e-3), np.arange(N, dtype=np.int32), weights)
     draws = [draw(state, FULL, jnp.zeros(64), words_of(seed, 64)) for seed in range(60)]
     empty = [np.allclose(p, 1 / N, rtol=1e-6) for _, p in draws]
-    assert 5 < sum(empty) < 55
+    # Nearly Poisson: 60 * exp(-0.6) = 33, within 4.7 standard deviations of 3.9.
+    assert 15 <= sum(empty) <= 51
     alone = [s for (s, _), e in zip(draws, empty, strict=True) if not e]
     assert min(len(set(np.asarray(s).tolist())) for s in alone) == 1
     assert all((weights[np.asarray(s)] > 0).all() for s, _ in draws)
@@ -235,11 +236,11 @@ def test_distribution_is_near_that_of_prioritised_replay():
 
 @pytest.mark.long  # of the same draws
 def test_importance_weights_make_means_nearly_unbiased():
-    """Within 8 %: how often an item is included is estimated from three radii."""
+    """How often an item is included is known to 1 or 2 %, how it depends on a call's size not."""
     slots, p = large(replay.amper_k)
     for values in (np.ones(LARGE), UNIT.astype(float), 1 - UNIT.astype(float)):
         ratio = values[slots] / (LARGE * p.astype(float))
-        assert abs(ratio.mean() / values.mean() - 1) < 0.08
+        assert abs(ratio.mean() / values.mean() - 1) < 0.03
     assert abs(UNIT[slots].mean() - 2 / 3) < 0.05
 
 

@@ -9,7 +9,7 @@ that were never drawn.
 
 import dataclasses
 import functools
-import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -41,6 +41,7 @@ from accel_rl.words import SEEDS, mixed_words, unit_float
 MODES = ("counted", "exact")
 KEY_BITS = 16
 STEPS = 16  # bisection steps for a radius
+_REACH, _AGAIN = 14, 8  # bisection steps for how far away balls reach a weight, and do again
 _LEFT_OUT = np.uint32(31 - KEY_BITS)  # low bits of a non-negative float32 that a key drops
 _KEYS = 255 << (KEY_BITS - 8)  # keys of finite numbers
 _WINDOW = 1 << 12  # keys, up to the highest, over which counts are summed: 16 factors of two
@@ -68,9 +69,9 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
     Hyper-parameters, `form` and the meaning of `Sample.probabilities` are as for `amper_fr`; lambda
     is csp_ratio over the mean of p^alpha, but at most 1 over the highest, so that no group finds
     more items than it holds: heavy tails make the set smaller than its target. The inclusion
-    probability of an item is estimated: in the counted form from the radii at the edges of its
-    group and of the two neighbouring groups, at the item itself and on both sides of it; in the
-    exact form from the matches of 64 values in each group.
+    probability of an item is estimated: in the counted form from how far from it values of its
+    group and of the two neighbouring groups may be; in the exact form from the matches of 64
+    values in each group.
 
     Args:
       mode: "counted", radii from counts of weights by key, at a cost that does not depend on the
@@ -95,15 +96,8 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
         # The last group includes the whole key of the highest weight: many weights may share it.
         number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(highest)[1])))
 
-        def wanted(value: Array, group: Array) -> Array:
-            return rate * value * _at(number, group)
-
         value = representatives(words, groups) * highest
-        group = jnp.arange(groups, dtype=jnp.int32)
-        centers = jnp.concatenate([value, low, high])
-        numbers = jnp.concatenate([wanted(each, group) for each in (value, low, high)])
-        radii = _radius(counts, centers, numbers, highest)
-        reach, low_reach, high_reach = radii.reshape(3, groups)
+        reach = _radius(counts, value, rate * value * number, highest)
         ties = words[1, :SEEDS]
 
         def member(weights: Array, slots: Array) -> Array:
@@ -117,29 +111,12 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
 
         def included(weights: Array, slots: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
-            own_reach = _radius(counts, weights, wanted(weights, own), highest)
-            # Many weights may be equal, as those of new items are: then its own radius is less than
-            # the width of its key, and balls about values beyond the key just reach it.
-            start, end = _cell(weights)
-            before = jnp.minimum(weights - 2 * own_reach, start)
-            after = jnp.maximum(weights + 2 * own_reach, end)
-            near = jnp.clip(jnp.stack([before, after]), _at(low, own), _at(high, own))
-            near_reach = _radius(counts, near, wanted(near, own), highest)
             missed = jnp.ones_like(weights)
             for beside in (-1, 0, 1):
                 exists = (own + beside >= 0) & (own + beside < groups)
                 group = jnp.clip(own + beside, 0, groups - 1)
-                first = _Ball(_at(low, group), _at(low_reach, group))
-                last = _Ball(_at(high, group), _at(high_reach, group))
-                path = [first, last]
-                if beside == 0:
-                    sides = [_Ball(near[i], near_reach[i]) for i in range(2)]
-                    path[1:1] = [sides[0], _Ball(weights, own_reach), sides[1]]
-                found = sum(
-                    (b.center - a.center) * _mean_cover(weights, a, b)
-                    for a, b in itertools.pairwise(path)
-                )
-                found = jnp.clip(found / (last.center - first.center), 0, 1)
+                ends = _at(low, group), _at(high, group)
+                found = _mean_cover(counts, weights, rate * _at(number, group), ends, beside)
                 missed = missed * jnp.where(exists, 1 - found, np.float32(1))
             return 1 - missed
 
@@ -209,13 +186,18 @@ def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Arr
     makes one pass of each step, several times as fast on a CPU as with both bounds.
     """
 
+    def held(radius: Array) -> Array:
+        return _below(counts, value + radius) - _below(counts, value - radius)
+
     def halve(step: Array, low: Array) -> Array:
         middle = low + highest * power_of_two(np.int32(-1) - step)
-        held = _below(counts, value + middle) - _below(counts, value - middle)
-        return jnp.where(held >= number, low, middle)
+        return jnp.where(held(middle) >= number, low, middle)
 
     low = jax.lax.fori_loop(np.int32(0), np.int32(STEPS), halve, jnp.zeros_like(value))
-    return low + highest * np.float32(2.0**-STEPS)
+    step = highest * np.float32(2.0**-STEPS)
+    found, more = held(low), held(low + step)
+    part = jnp.where(more > found, (number - found) / (more - found), np.float32(1))
+    return low + step * jnp.clip(part, 0, 1)
 
 
 def _cell(weights: Array) -> tuple[Array, Array]:
@@ -228,35 +210,63 @@ def _cell(weights: Array) -> tuple[Array, Array]:
     return start, end
 
 
-class _Ball(NamedTuple):
-    center: Array
-    radius: Array
+def _mean_cover(
+    counts: _Counts, weights: Array, rate: Array, ends: tuple[Array, Array], beside: int
+) -> Array:
+    """Return the fraction of each weight's key that a group's ball covers, on average.
 
+    The ball about V, uniform between the group's ends, holds N = rate * V weights. It includes a
+    point if fewer than N lie between the point and its mirror image about V. Of a key of n weights
+    it covers min(N / n, 1), and reaches the key from as far away as the middle of that part is
+    included. N grows with V: beyond a gap balls may reach the key again, up to the group's end.
 
-def _mean_cover(weights: Array, first: _Ball, last: _Ball) -> Array:
-    """Return the fraction of each weight's key that a ball covers, averaged from first to last.
-
-    Center and radius change linearly from the first ball to the last, and so do both ends of the
-    ball.
+    Args:
+      counts: of all weights.
+      weights: [n].
+      rate: N over V, in each weight's group.
+      ends: of the group.
+      beside: -1 or 1 if the group is below or above a weight's own, else 0.
     """
     start, end = _cell(weights)
+    first, last = ends
+    equals = jnp.maximum(_below(counts, end) - _below(counts, start), 1)
 
-    def passed(a: Array, b: Array) -> Array:
-        """Return the mean of clip(x, 0, 1) over x from a to b, in widths of the key."""
-        a, b = (a - start) / (end - start), (b - start) / (end - start)
-        # Where a and b are near, the quotient of their small differences would lose its digits.
-        far = jnp.abs(b - a) > np.float32(1e-3)
-        mean = (_ramp(b) - _ramp(a)) / jnp.where(far, b - a, np.float32(1))
-        return jnp.where(far, mean, jnp.clip((a + b) / 2, 0, 1))
+    def part(value: Array) -> Array:
+        return jnp.minimum(rate * value / equals, 1)
 
-    upper = passed(first.center + first.radius, last.center + last.radius)
-    return upper - passed(first.center - first.radius, last.center - last.radius)
+    def beyond(edge: Array, other: Array, far: Array) -> Array:
+        """Return how far from the key, up to far, balls cover it, times the part they cover."""
+        near = jnp.clip(edge, first, last)
+        middle = edge + (other - edge) * part(near) / 2
+        below = _below(counts, middle)
+
+        def reaches(value: Array) -> Array:
+            return jnp.abs(_below(counts, 2 * value - middle) - below) < rate * value
+
+        value = _farthest(reaches, near, far, _REACH)
+        covered = jnp.abs(value - near) * part((value + near) / 2)
+        if beside == 0 and far is last:
+            again = jnp.maximum(_farthest(reaches, far, near, _AGAIN), value)
+            covered += jnp.where(reaches(far), far - again, 0) * part((far + again) / 2)
+        return covered
+
+    covered = jnp.maximum(jnp.minimum(end, last) - jnp.maximum(start, first), 0) * part(weights)
+    if beside <= 0:
+        covered += beyond(start, end, first)
+    if beside >= 0:
+        covered += beyond(end, start, last)
+    return jnp.clip(covered / (last - first), 0, 1)
 
 
-def _ramp(x: Array) -> Array:
-    """Return the integral of clip(t, 0, 1) over t from 0 to x."""
-    inside = jnp.clip(x, 0, 1)
-    return inside * inside / 2 + jnp.maximum(x - 1, 0)
+def _farthest(holds: Callable[[Array], Array], near: Array, far: Array, steps: int) -> Array:
+    """Return up to where on the way from near to far a condition holds, by bisection."""
+
+    def halve(step: Array, part: Array) -> Array:
+        longer = part + power_of_two(np.int32(-1) - step)
+        return jnp.where(holds(near + longer * (far - near)), longer, part)
+
+    part = jax.lax.fori_loop(np.int32(0), np.int32(steps), halve, jnp.zeros_like(near))
+    return near + (part + np.float32(2.0 ** -(steps + 1))) * (far - near)
 
 
 def _at(array: Array, places: Array) -> Array:
