@@ -74,7 +74,7 @@ def nth(words: ArrayLike, rank: ArrayLike) -> Array:
     one pass over the words and about sqrt(N / 32) steps for each rank.
 
     Args:
-      words: uint32 [W], packed match lines.
+      words: uint32 [W], packed match lines, W at least 1.
       rank: int32 [...].
 
     Returns:
@@ -118,7 +118,7 @@ def draw(key: Array, words: ArrayLike, num: int) -> Array:
 
     Args:
       key: a PRNG key.
-      words: uint32 [W], packed match lines.
+      words: uint32 [W], packed match lines, W at least 1.
       num: number of draws, static.
 
     Returns:

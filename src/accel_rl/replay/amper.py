@@ -76,8 +76,9 @@ def amper_fr(
     the highest of them; for "exact", to the highest value whose ball holds that.
 
     `Sample.probabilities` are estimates: the inclusion probability of the item (see `inclusion`)
-    over the size of this call's candidate set, itself estimated from the fraction of random slots
-    that are in it. This size cancels in importance-sampling weights, which are relative.
+    over the size of this call's candidate set, which "match" counts, and "rejection" estimates from
+    the fraction of random slots that are in it. This size cancels in importance-sampling weights,
+    which are relative.
 
     If no item is in any set, the batch is drawn uniformly from all items.
 

@@ -40,8 +40,10 @@ from accel_rl.words import SEEDS, mixed_words, unit_float
 
 MODES = ("counted", "exact")
 KEY_BITS = 16
-STEPS = 16  # bisection steps for a radius
-_REACH, _AGAIN = 14, 8  # bisection steps for how far away balls reach a weight, and do again
+# Bisection steps: for a radius, which may be a hundredth of a key (2^-8 of its weights) at the
+# window's low end (2^-16 of the highest); for how far away balls reach a weight, and do again.
+STEPS = 28
+_REACH_STEPS, _AGAIN_STEPS = 14, 8
 _LEFT_OUT = np.uint32(31 - KEY_BITS)  # low bits of a non-negative float32 that a key drops
 _KEYS = 255 << (KEY_BITS - 8)  # keys of finite numbers
 _WINDOW = 1 << 12  # keys, up to the highest, over which counts are summed: 16 factors of two
@@ -55,6 +57,7 @@ class AmperK:
 
     blocks: Blocks
     counts: Array  # [65280] int32, weights above 0 by key
+    number: Array  # int32, weights above 0
     alpha: Array  # float32, exponent of priorities
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
@@ -77,6 +80,7 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
       mode: "counted", radii from counts of weights by key, at a cost that does not depend on the
         number of items; "exact", the N_g nearest items, N_g rounded, of equally near ones the lower
         weights and then the lower slots: what an associative memory finds, by a sort in each call.
+        Most of many equal weights, such as those of new items, are then never drawn.
       groups: m, 4 to 256.
       form: "rejection", "match" or "auto".
 
@@ -90,24 +94,25 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
     def search(state: AmperK, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
         rate = matches_per_weight(state.csp_ratio, state.blocks, span)
-        counts = _counts(state.counts, highest)
+        counts = _counts(state.counts, state.number, highest)
         at_edges = jnp.asarray(edges) * highest
         low, high = at_edges[:-1], at_edges[1:]
         # The last group includes the whole key of the highest weight: many weights may share it.
-        number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(highest)[1])))
+        number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(counts, highest)[1])))
 
         value = representatives(words, groups) * highest
         reach = _radius(counts, value, rate * value * number, highest)
         ties = words[1, :SEEDS]
 
         def member(weights: Array, slots: Array) -> Array:
-            start, end = _cell(weights)
-            covered = jnp.full_like(weights, -1)
+            start, end = _cell(counts, weights)
+            per_width, missed = 1 / (end - start), jnp.ones_like(weights)
             for g in range(groups):
-                upper = jnp.minimum(value[g] + reach[g], end)
-                covered = jnp.maximum(covered, upper - jnp.maximum(value[g] - reach[g], start))
+                lower = jnp.clip(value[g] - reach[g], start, end)
+                upper = jnp.clip(value[g] + reach[g], start, end)
+                missed *= 1 - (upper - lower) * per_width
             chance = unit_float(mixed_words(ties, slots.astype(jnp.uint32))[0])
-            return covered > chance * (end - start)
+            return chance < 1 - missed
 
         def included(weights: Array, slots: Array) -> Array:
             own = jnp.minimum((weights / highest * groups).astype(jnp.int32), groups - 1)
@@ -130,7 +135,7 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
             counts = jnp.zeros(_KEYS, jnp.int32)
             stored = blocks.init(ring.capacity)
-            return AmperK(stored, counts, *rates(alpha, csp_ratio))
+            return AmperK(stored, counts, jnp.int32(0), *rates(alpha, csp_ratio))
 
         return amper_sampler(ring, init, _assign, search, groups, form)
 
@@ -144,45 +149,59 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     gone = jnp.where(inside & (old > 0), _key(old), _KEYS)
     come = jnp.where(inside & (weights > 0), _key(weights), _KEYS)
     counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
+    added = jnp.sum(come < _KEYS, dtype=jnp.int32) - jnp.sum(gone < _KEYS, dtype=jnp.int32)
     weights = order_after(weights, counts[0])  # which the read of `stored` has changed
     return dataclasses.replace(
-        state, blocks=blocks.assign(state.blocks, slots, weights), counts=counts
+        state,
+        blocks=blocks.assign(state.blocks, slots, weights),
+        counts=counts,
+        number=state.number + added,
     )
 
 
 class _Counts(NamedTuple):
-    """Counts of weights by key, over the window of keys up to that of the highest weight."""
+    """Counts of weights by key, over the window of keys up to that of the highest weight.
+
+    Lower weights, of less than 2^-16 of the highest, are taken as of one key.
+    """
 
     first: Array  # int32, the first key
+    start: Array  # float32, its least weight
+    density: Array  # float32, number of lower weights over `start`
     each: Array  # [_WINDOW] float32
-    before: Array  # [_WINDOW] float32, sums over earlier keys
+    before: Array  # [_WINDOW] float32, number of weights with lower keys
 
 
-def _counts(counts: Array, highest: Array) -> _Counts:
-    first = jnp.clip(_key(highest) + 1 - _WINDOW, 0, _KEYS - _WINDOW)
+def _counts(counts: Array, number: Array, highest: Array) -> _Counts:
+    first = jnp.clip(_key(highest) + 1 - _WINDOW, 1, _KEYS - _WINDOW)
     each = jax.lax.dynamic_slice(counts, (first,), (_WINDOW,)).astype(jnp.float32)
     # Cumulative sums as matrix products over rows: exact, and XLA's cumsum is slow on a CPU.
     rows = each.reshape(-1, _ROW)
     strictly = jnp.asarray(np.triu(np.ones((_ROW, _ROW), np.float32), 1))
     before = jnp.dot(rows, strictly, precision=jax.lax.Precision.HIGHEST)
     rows_before = jnp.dot(rows.sum(axis=1), strictly, precision=jax.lax.Precision.HIGHEST)
-    return _Counts(first, each, (before + rows_before[:, None]).reshape(-1))
+    start = jax.lax.bitcast_convert_type(first.astype(jnp.uint32) << _LEFT_OUT, jnp.float32)
+    lower = number.astype(jnp.float32) - each.sum()
+    before += rows_before[:, None] + lower
+    return _Counts(first, start, lower / start, each, before.reshape(-1))
 
 
 def _below(counts: _Counts, value: Array) -> Array:
     """Return the number of weights below each value, counts uniform within a key; float32."""
-    pattern = jax.lax.bitcast_convert_type(jnp.maximum(value, 0), jnp.uint32)
+    value = jnp.maximum(value, 0)
+    pattern = jax.lax.bitcast_convert_type(value, jnp.uint32)
     key = (pattern >> _LEFT_OUT).astype(jnp.int32) - counts.first
     part = (pattern & np.uint32((1 << 15) - 1)).astype(jnp.float32) * np.float32(2**-15)
-    part = jnp.where(key < 0, np.float32(0), jnp.where(key >= _WINDOW, np.float32(1), part))
-    key = jnp.clip(key, 0, _WINDOW - 1)
-    return _at(counts.before, key) + part * _at(counts.each, key)
+    part = jnp.where(key >= _WINDOW, np.float32(1), part)
+    place = jnp.clip(key, 0, _WINDOW - 1)
+    below = _at(counts.before, place) + part * _at(counts.each, place)
+    return jnp.where(key < 0, counts.density * value, below)
 
 
 def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
     """Return the radius of the ball about each value that holds `number` weights.
 
-    Found by bisection, up to 2^-16 of the highest. The carry is the lower bound alone: XLA then
+    Found by bisection, up to 2^-28 of the highest. The carry is the lower bound alone: XLA then
     makes one pass of each step, several times as fast on a CPU as with both bounds.
     """
 
@@ -200,14 +219,15 @@ def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Arr
     return low + step * jnp.clip(part, 0, 1)
 
 
-def _cell(weights: Array) -> tuple[Array, Array]:
+def _cell(counts: _Counts, weights: Array) -> tuple[Array, Array]:
     """Return the ends of each weight's key: [start, end) holds all weights with that key."""
     pattern = jax.lax.bitcast_convert_type(weights, jnp.uint32) >> _LEFT_OUT
     start, end = (
         jax.lax.bitcast_convert_type(each << _LEFT_OUT, jnp.float32)
         for each in (pattern, pattern + np.uint32(1))
     )
-    return start, end
+    lower = weights < counts.start
+    return jnp.where(lower, 0, start), jnp.where(lower, counts.start, end)
 
 
 def _mean_cover(
@@ -219,6 +239,7 @@ def _mean_cover(
     point if fewer than N lie between the point and its mirror image about V. Of a key of n weights
     it covers min(N / n, 1), and reaches the key from as far away as the middle of that part is
     included. N grows with V: beyond a gap balls may reach the key again, up to the group's end.
+    For two clusters of a few keys in a group estimates may be a fourth: balls end inside keys.
 
     Args:
       counts: of all weights.
@@ -227,7 +248,7 @@ def _mean_cover(
       ends: of the group.
       beside: -1 or 1 if the group is below or above a weight's own, else 0.
     """
-    start, end = _cell(weights)
+    start, end = _cell(counts, weights)
     first, last = ends
     equals = jnp.maximum(_below(counts, end) - _below(counts, start), 1)
 
@@ -243,10 +264,10 @@ def _mean_cover(
         def reaches(value: Array) -> Array:
             return jnp.abs(_below(counts, 2 * value - middle) - below) < rate * value
 
-        value = _farthest(reaches, near, far, _REACH)
+        value = _farthest(reaches, near, far, _REACH_STEPS)
         covered = jnp.abs(value - near) * part((value + near) / 2)
         if beside == 0 and far is last:
-            again = jnp.maximum(_farthest(reaches, far, near, _AGAIN), value)
+            again = jnp.maximum(_farthest(reaches, far, near, _AGAIN_STEPS), value)
             covered += jnp.where(reaches(far), far - again, 0) * part((far + again) / 2)
         return covered
 
