@@ -9,6 +9,7 @@ import numpy as np
 from learning_curves import curve
 
 from accel_rl import agents, envs, replay, train
+from accel_rl.io import atomic_write
 from accel_rl.types import Environment
 
 UNIFORM, PER, AMPER_K, AMPER_FR = "uniform", "PER", "AMPER-k", "AMPER-fr"
@@ -66,12 +67,12 @@ def kept(folder: Path | None, name: str, learn: Callable[[], Learned]) -> Learne
         return learn()
     path = folder / f"{name}.npz"
     if not path.exists():
+        found = learn()
         folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial.npz")
-        np.savez(partial, **learn()._asdict())
-        partial.replace(path)
-    with np.load(path) as found:
-        return Learned(**found)
+        with atomic_write(path) as file:
+            np.savez(file, **found._asdict())
+    with np.load(path) as read:
+        return Learned(**read)
 
 
 def train_seeds(

@@ -238,7 +238,7 @@ def test_distribution_is_near_that_of_prioritised_replay():
 @pytest.mark.long  # of many calls
 @pytest.mark.parametrize("low", [1e-2, 1e-3, 1e-4, 1e-6])
 def test_equal_weights_far_below_the_highest(low):
-    """As after training, where most errors are nearly 0 and new items have the highest priority."""
+    """Errors that are nearly 0 after training, beside new items of the highest priority."""
     weights = np.full(N, low, np.float32)
     weights[: N // 10] = 1
     made, draw, assign, _ = built("match")
@@ -250,7 +250,7 @@ def test_equal_weights_far_below_the_highest(low):
 
 @pytest.mark.long  # of the same draws
 def test_importance_weights_make_means_nearly_unbiased():
-    """How often an item is included is known to 1 or 2 %."""
+    """Inclusion probabilities are known to 1 or 2 %."""
     slots, p = large(replay.amper_k)
     for values in (np.ones(LARGE), UNIT.astype(float), 1 - UNIT.astype(float)):
         ratio = values[slots] / (LARGE * p.astype(float))

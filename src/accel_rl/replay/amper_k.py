@@ -57,7 +57,7 @@ class AmperK:
 
     blocks: Blocks
     counts: Array  # [65280] int32, weights above 0 by key
-    number: Array  # int32, weights above 0
+    number: Array  # int32, weights above 0: kept, as the sum of all counts is slow
     alpha: Array  # float32, exponent of priorities
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
