@@ -199,20 +199,12 @@ def _below(counts: _Counts, value: Array) -> Array:
 
 
 def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
-    """Return the radius of the ball about each value that holds `number` weights.
-
-    Found by bisection, up to 2^-28 of the highest. The carry is the lower bound alone: XLA then
-    makes one pass of each step, several times as fast on a CPU as with both bounds.
-    """
+    """Return the radius of the ball about each value that holds `number` weights."""
 
     def held(radius: Array) -> Array:
         return _below(counts, value + radius) - _below(counts, value - radius)
 
-    def halve(step: Array, low: Array) -> Array:
-        middle = low + highest * power_of_two(np.int32(-1) - step)
-        return jnp.where(held(middle) >= number, low, middle)
-
-    low = jax.lax.fori_loop(np.int32(0), np.int32(STEPS), halve, jnp.zeros_like(value))
+    low = highest * _bisect(lambda part: held(highest * part) < number, value, STEPS)
     step = highest * np.float32(2.0**-STEPS)
     found, more = held(low), held(low + step)
     part = jnp.where(more > found, (number - found) / (more - found), np.float32(1))
@@ -255,8 +247,11 @@ def _mean_cover(
     def part(value: Array) -> Array:
         return jnp.minimum(rate * value / equals, 1)
 
-    def beyond(edge: Array, other: Array, far: Array) -> Array:
-        """Return how far from the key, up to far, balls cover it, times the part they cover."""
+    def beyond(edge: Array, other: Array, far: Array, again: bool) -> Array:
+        """Return how far from the key, up to far, balls cover it, times the part they cover.
+
+        If `again`, beyond a gap too.
+        """
         near = jnp.clip(edge, first, last)
         middle = edge + (other - edge) * part(near) / 2
         below = _below(counts, middle)
@@ -264,30 +259,38 @@ def _mean_cover(
         def reaches(value: Array) -> Array:
             return jnp.abs(_below(counts, 2 * value - middle) - below) < rate * value
 
-        value = _farthest(reaches, near, far, _REACH_STEPS)
+        def farthest(here: Array, there: Array, steps: int) -> Array:
+            way = there - here
+            found = _bisect(lambda part: reaches(here + part * way), here, steps)
+            return here + (found + np.float32(2.0 ** -(steps + 1))) * way
+
+        value = farthest(near, far, _REACH_STEPS)
         covered = jnp.abs(value - near) * part((value + near) / 2)
-        if beside == 0 and far is last:
-            again = jnp.maximum(_farthest(reaches, far, near, _AGAIN_STEPS), value)
-            covered += jnp.where(reaches(far), far - again, 0) * part((far + again) / 2)
+        if again:
+            since = jnp.maximum(farthest(far, near, _AGAIN_STEPS), value)
+            covered += jnp.where(reaches(far), far - since, 0) * part((far + since) / 2)
         return covered
 
     covered = jnp.maximum(jnp.minimum(end, last) - jnp.maximum(start, first), 0) * part(weights)
     if beside <= 0:
-        covered += beyond(start, end, first)
+        covered += beyond(start, end, first, again=False)
     if beside >= 0:
-        covered += beyond(end, start, last)
+        covered += beyond(end, start, last, again=beside == 0)
     return jnp.clip(covered / (last - first), 0, 1)
 
 
-def _farthest(holds: Callable[[Array], Array], near: Array, far: Array, steps: int) -> Array:
-    """Return up to where on the way from near to far a condition holds, by bisection."""
+def _bisect(holds: Callable[[Array], Array], like: Array, steps: int) -> Array:
+    """Return the part of 1 up to which a condition holds, rounded down to 2^-steps.
+
+    The carry is the lower bound alone: XLA then makes one pass of each step, several times as fast
+    on a CPU as with both bounds.
+    """
 
     def halve(step: Array, part: Array) -> Array:
         longer = part + power_of_two(np.int32(-1) - step)
-        return jnp.where(holds(near + longer * (far - near)), longer, part)
+        return jnp.where(holds(longer), longer, part)
 
-    part = jax.lax.fori_loop(np.int32(0), np.int32(steps), halve, jnp.zeros_like(near))
-    return near + (part + np.float32(2.0 ** -(steps + 1))) * (far - near)
+    return jax.lax.fori_loop(np.int32(0), np.int32(steps), halve, jnp.zeros_like(like))
 
 
 def _at(array: Array, places: Array) -> Array:
