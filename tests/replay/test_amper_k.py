@@ -8,11 +8,11 @@ from chi_square import assert_distributed
 from test_amper import DRAWS, GROUPS, LARGE, UNIT, N, divergence, large, queries_of, words_of
 
 from accel_rl import replay
-from accel_rl.replay.amper_k import _counts, _key, _radius
+from accel_rl.replay.amper_k import _radius
+from accel_rl.replay.key_counts import KEYS, key_counts, key_of
 from accel_rl.words import SEEDS
 
 FULL = replay.Span(jnp.int32(0), jnp.int32(N))
-KEYS = 65280
 forms = pytest.mark.parametrize(
     "form", ["match", pytest.param("rejection", marks=pytest.mark.slow)]
 )
@@ -74,7 +74,7 @@ def test_radii_hold_the_number_that_is_wanted(law):
     )
     highest = weights.max()
     number = jnp.int32((weights > 0).sum())
-    counts = _counts(jnp.asarray(histogram(weights), jnp.int32), number, highest)
+    counts = key_counts(jnp.asarray(histogram(weights), jnp.int32), number, highest)
     values = np.float32(np.concatenate([rng.random(30), [0.02, 1.0]]) * highest)
     sorted_distances = np.sort(np.abs(weights - values[:, None]), axis=1)
     for number in (1, 10, 100, 1000, n):
@@ -83,7 +83,7 @@ def test_radii_hold_the_number_that_is_wanted(law):
         for value, radius, distances in zip(values, found, sorted_distances, strict=True):
             held = (distances <= radius).sum()
             ends = np.float32([max(value - radius, 0), value + radius, value])
-            at_ends = sum(np.sum(np.asarray(_key(weights)) == int(_key(e))) for e in ends)
+            at_ends = sum(np.sum(np.asarray(key_of(weights)) == int(key_of(e))) for e in ends)
             # A step of the bisection may hold some as well, at either end.
             step = 2 * float(highest) * 2.0**-16
             near = ((distances > radius - step) & (distances <= radius + step)).sum()

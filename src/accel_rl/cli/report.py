@@ -133,8 +133,8 @@ def _learned(values: "np.ndarray") -> "PageSection":
 
 def _dataset(path: Path) -> "Page":
     from accel_rl import datasets
-    from accel_rl.report import run
     from accel_rl.report.page import Page, flat, number
+    from accel_rl.report.tables import section
 
     loaded = datasets.load(path)
     summary = arguments.summary(loaded)
@@ -149,7 +149,7 @@ def _dataset(path: Path) -> "Page":
             ("Episodes", f"{summary['episodes']:,}", None),
             ("Reward per episode", number(summary["reward_per_episode"]), "measured"),
         ],
-        sections=[run.section("counts", summary)],
+        sections=[section("counts", summary)],
         settings=flat(dataclasses.asdict(loaded.info)),
     )
 

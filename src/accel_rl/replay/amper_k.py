@@ -1,22 +1,19 @@
 """AMPER-k: each group includes the priorities nearest to its representative value.
 
 An associative memory finds them by best-match searches. The counted form instead finds the radius
-that holds the same number, from counts of weights by key: 16-bit float keys, 256 to a factor
-of two, with counts assumed uniform within a key. If a ball covers part of a key, that fraction of
-the key's weights is included at random, because many weights may be equal, such as those of items
-that were never drawn.
+that holds the same number, from counts of weights by key. If a ball covers part of a key, that
+fraction of the key's weights is included at random, because many weights may be equal, such as
+those of items that were never drawn.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl import am
 from accel_rl.arguments import one_of, whole
 from accel_rl.control_flow import order_after
 from accel_rl.replay import blocks
@@ -33,21 +30,17 @@ from accel_rl.replay.amper import (
 from accel_rl.replay.amper_k_exact import exact_search, matches_per_weight
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.inclusion import power_of_two
+from accel_rl.replay.key_counts import KEYS, KeyCounts, at, key_counts, key_of
 from accel_rl.replay.ring import Ring
 from accel_rl.replay.sampler import MakeSampler, Sampler, Span
 from accel_rl.types import Array, ArrayLike
 from accel_rl.words import SEEDS, mixed_words, unit_float
 
 MODES = ("counted", "exact")
-KEY_BITS = 16
 # Bisection steps: for a radius, which may be a hundredth of a key (2^-8 of its weights) at the
 # window's low end (2^-16 of the highest); for how far away balls reach a weight, and do again.
 STEPS = 28
 _REACH_STEPS, _AGAIN_STEPS = 14, 8
-_LEFT_OUT = np.uint32(31 - KEY_BITS)  # low bits of a non-negative float32 that a key drops
-_KEYS = 255 << (KEY_BITS - 8)  # keys of finite numbers
-_WINDOW = 1 << 12  # keys, up to the highest, over which counts are summed: 16 factors of two
-_ROW = 64  # square root of the window: as many rows as columns
 
 
 @jax.tree_util.register_dataclass
@@ -94,18 +87,18 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
     def search(state: AmperK, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
         rate = matches_per_weight(state.csp_ratio, state.blocks, span)
-        counts = _counts(state.counts, state.number, highest)
+        counts = key_counts(state.counts, state.number, highest)
         at_edges = jnp.asarray(edges) * highest
         low, high = at_edges[:-1], at_edges[1:]
         # The last group includes the whole key of the highest weight: many weights may share it.
-        number = jnp.diff(_below(counts, at_edges.at[-1].set(_cell(counts, highest)[1])))
+        number = jnp.diff(counts.below(at_edges.at[-1].set(counts.cell(highest)[1])))
 
         value = representatives(words, groups) * highest
         reach = _radius(counts, value, rate * value * number, highest)
         ties = words[1, :SEEDS]
 
         def member(weights: Array, slots: Array) -> Array:
-            start, end = _cell(counts, weights)
+            start, end = counts.cell(weights)
             per_width, missed = 1 / (end - start), jnp.ones_like(weights)
             for g in range(groups):
                 lower = jnp.clip(value[g] - reach[g], start, end)
@@ -120,8 +113,8 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
             for beside in (-1, 0, 1):
                 exists = (own + beside >= 0) & (own + beside < groups)
                 group = jnp.clip(own + beside, 0, groups - 1)
-                ends = _at(low, group), _at(high, group)
-                found = _mean_cover(counts, weights, rate * _at(number, group), ends, beside)
+                ends = at(low, group), at(high, group)
+                found = _mean_cover(counts, weights, rate * at(number, group), ends, beside)
                 missed = missed * jnp.where(exists, 1 - found, np.float32(1))
             return 1 - missed
 
@@ -133,7 +126,7 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
             return amper_sampler(ring, weights_only(ring), assign_weights, literal, groups, form)
 
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
-            counts = jnp.zeros(_KEYS, jnp.int32)
+            counts = jnp.zeros(KEYS, jnp.int32)
             stored = blocks.init(ring.capacity)
             return AmperK(stored, counts, jnp.int32(0), *rates(alpha, csp_ratio))
 
@@ -146,10 +139,10 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     stored = state.blocks.weights
     inside = (slots >= 0) & (slots < stored.shape[0])
     old = stored[jnp.where(inside, slots, 0)]
-    gone = jnp.where(inside & (old > 0), _key(old), _KEYS)
-    come = jnp.where(inside & (weights > 0), _key(weights), _KEYS)
+    gone = jnp.where(inside & (old > 0), key_of(old), KEYS)
+    come = jnp.where(inside & (weights > 0), key_of(weights), KEYS)
     counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
-    added = jnp.sum(come < _KEYS, dtype=jnp.int32) - jnp.sum(gone < _KEYS, dtype=jnp.int32)
+    added = jnp.sum(come < KEYS, dtype=jnp.int32) - jnp.sum(gone < KEYS, dtype=jnp.int32)
     weights = order_after(weights, counts[0])  # which the read of `stored` has changed
     return dataclasses.replace(
         state,
@@ -159,50 +152,11 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     )
 
 
-class _Counts(NamedTuple):
-    """Counts of weights by key, over the window of keys up to that of the highest weight.
-
-    Lower weights, of less than 2^-16 of the highest, are taken as of one key.
-    """
-
-    first: Array  # int32, the first key
-    start: Array  # float32, its least weight
-    density: Array  # float32, number of lower weights over `start`
-    each: Array  # [_WINDOW] float32
-    before: Array  # [_WINDOW] float32, number of weights with lower keys
-
-
-def _counts(counts: Array, number: Array, highest: Array) -> _Counts:
-    first = jnp.clip(_key(highest) + 1 - _WINDOW, 1, _KEYS - _WINDOW)
-    each = jax.lax.dynamic_slice(counts, (first,), (_WINDOW,)).astype(jnp.float32)
-    # Cumulative sums as matrix products over rows: exact, and XLA's cumsum is slow on a CPU.
-    rows = each.reshape(-1, _ROW)
-    strictly = jnp.asarray(np.triu(np.ones((_ROW, _ROW), np.float32), 1))
-    before = jnp.dot(rows, strictly, precision=jax.lax.Precision.HIGHEST)
-    rows_before = jnp.dot(rows.sum(axis=1), strictly, precision=jax.lax.Precision.HIGHEST)
-    start = jax.lax.bitcast_convert_type(first.astype(jnp.uint32) << _LEFT_OUT, jnp.float32)
-    lower = number.astype(jnp.float32) - each.sum()
-    before += rows_before[:, None] + lower
-    return _Counts(first, start, lower / start, each, before.reshape(-1))
-
-
-def _below(counts: _Counts, value: Array) -> Array:
-    """Return the number of weights below each value, counts uniform within a key; float32."""
-    value = jnp.maximum(value, 0)
-    pattern = jax.lax.bitcast_convert_type(value, jnp.uint32)
-    key = (pattern >> _LEFT_OUT).astype(jnp.int32) - counts.first
-    part = (pattern & np.uint32((1 << 15) - 1)).astype(jnp.float32) * np.float32(2**-15)
-    part = jnp.where(key >= _WINDOW, np.float32(1), part)
-    place = jnp.clip(key, 0, _WINDOW - 1)
-    below = _at(counts.before, place) + part * _at(counts.each, place)
-    return jnp.where(key < 0, counts.density * value, below)
-
-
-def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Array:
+def _radius(counts: KeyCounts, value: Array, number: Array, highest: Array) -> Array:
     """Return the radius of the ball about each value that holds `number` weights."""
 
     def held(radius: Array) -> Array:
-        return _below(counts, value + radius) - _below(counts, value - radius)
+        return counts.below(value + radius) - counts.below(value - radius)
 
     low = highest * _bisect(lambda part: held(highest * part) < number, value, STEPS)
     step = highest * np.float32(2.0**-STEPS)
@@ -211,19 +165,8 @@ def _radius(counts: _Counts, value: Array, number: Array, highest: Array) -> Arr
     return low + step * jnp.clip(part, 0, 1)
 
 
-def _cell(counts: _Counts, weights: Array) -> tuple[Array, Array]:
-    """Return the ends of each weight's key: [start, end) holds all weights with that key."""
-    pattern = jax.lax.bitcast_convert_type(weights, jnp.uint32) >> _LEFT_OUT
-    start, end = (
-        jax.lax.bitcast_convert_type(each << _LEFT_OUT, jnp.float32)
-        for each in (pattern, pattern + np.uint32(1))
-    )
-    lower = weights < counts.start
-    return jnp.where(lower, 0, start), jnp.where(lower, counts.start, end)
-
-
 def _mean_cover(
-    counts: _Counts, weights: Array, rate: Array, ends: tuple[Array, Array], beside: int
+    counts: KeyCounts, weights: Array, rate: Array, ends: tuple[Array, Array], beside: int
 ) -> Array:
     """Return the fraction of each weight's key that a group's ball covers, on average.
 
@@ -240,9 +183,9 @@ def _mean_cover(
       ends: of the group.
       beside: -1 or 1 if the group is below or above a weight's own, else 0.
     """
-    start, end = _cell(counts, weights)
+    start, end = counts.cell(weights)
     first, last = ends
-    equals = jnp.maximum(_below(counts, end) - _below(counts, start), 1)
+    equals = jnp.maximum(counts.below(end) - counts.below(start), 1)
 
     def part(value: Array) -> Array:
         return jnp.minimum(rate * value / equals, 1)
@@ -254,10 +197,10 @@ def _mean_cover(
         """
         near = jnp.clip(edge, first, last)
         middle = edge + (other - edge) * part(near) / 2
-        below = _below(counts, middle)
+        below = counts.below(middle)
 
         def reaches(value: Array) -> Array:
-            return jnp.abs(_below(counts, 2 * value - middle) - below) < rate * value
+            return jnp.abs(counts.below(2 * value - middle) - below) < rate * value
 
         def farthest(here: Array, there: Array, steps: int) -> Array:
             way = there - here
@@ -291,12 +234,3 @@ def _bisect(holds: Callable[[Array], Array], like: Array, steps: int) -> Array:
         return jnp.where(holds(longer), longer, part)
 
     return jax.lax.fori_loop(np.int32(0), np.int32(steps), halve, jnp.zeros_like(like))
-
-
-def _at(array: Array, places: Array) -> Array:
-    """Return the elements at places within the array, without checks, which are slow on a CPU."""
-    return array.at[places].get(mode="promise_in_bounds")
-
-
-def _key(weights: Array) -> Array:
-    return am.encode(weights, bits=KEY_BITS, form="float").astype(jnp.int32)
