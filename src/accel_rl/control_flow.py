@@ -26,6 +26,20 @@ def order_after(value: Array, computed: ArrayLike) -> Array:
     return jnp.where(impossible, jnp.zeros_like(value), value)
 
 
+def write_nothing(array: Array, computed: ArrayLike) -> Array:
+    """Return `array`, unchanged, through a write of nothing once `computed` is known.
+
+    In a branch of a `lax.cond`, XLA copies an array that is read, written and read again, unless a
+    write follows the last of these reads.
+
+    Args:
+      array: [n, ...], large.
+      computed: numbers of any shape, computed from what was read since the last write.
+    """
+    beyond = order_after(jnp.int32(array.shape[0]), computed)
+    return array.at[beyond].set(0, mode="drop")
+
+
 def compiled_apart(fn: Callable[..., PyTree], static: Sequence[str] = ()) -> Callable[..., PyTree]:
     """Return `fn`, compiled as if it were alone wherever it is called.
 

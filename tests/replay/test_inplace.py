@@ -127,23 +127,51 @@ def test_with_a_learner_over_seeds(name):
     assert_inplace(jax.vmap(functools.partial(steps, step)), jax.vmap(start)(keys), keys)
 
 
-@tree_first
-def test_update_within_a_cond_whose_false_branch_is_the_identity(name):
-    memory = make(name)
+def cond_loop(memory):
+    """Sample and update in one branch of a `cond`, as loops do that wait for enough items."""
+
+    def learn(state, key):
+        drawn = memory.sample(state, key)
+        return memory.update(state, drawn, jnp.abs(drawn.batch["y"])), drawn.probabilities
 
     def step(carry, key):
         state, count = carry
         state = memory.add(state, new_items(key))
-        drawn = memory.sample(state, key)
-        state = jax.lax.cond(
-            count % 2 == 0,
-            lambda state: memory.update(state, drawn, jnp.abs(drawn.batch["y"])),
-            lambda state: state,
+        state, probabilities = jax.lax.cond(
+            count >= 2,
+            lambda state: learn(state, key),
+            lambda state: (state, jnp.zeros(BATCH)),
             state,
         )
-        return (state, count + 1), drawn.probabilities
+        return (state, count + 1), probabilities
 
-    assert_inplace(functools.partial(steps, step), (memory.init(), jnp.int32(0)), KEY)
+    return lambda state, key: steps(step, (state, jnp.int32(0)), key)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "temporary_bytes"),
+    [
+        (replay.uniform(), None),
+        (replay.prioritised("tree"), None),
+        (replay.amper_fr(form="match"), None),
+        (replay.amper_k(form="match"), None),
+        # Seldom: AMPER's search of all weights where rejection found too few, and the sort of all.
+        (replay.amper_fr(form="rejection"), 40 * CAPACITY),
+        (replay.rank_based(), 40 * CAPACITY),
+    ],
+    ids=["uniform", "tree", "amper_fr", "amper_k", "amper_fr rejection", "rank_based"],
+)
+def test_sample_and_update_in_one_cond(sampler, temporary_bytes):
+    memory = replay.make(EXAMPLE, CAPACITY, BATCH, sampler, num_envs=ENVS)
+    assert_inplace(cond_loop(memory), memory.init(), KEY, temporary_bytes=temporary_bytes)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("sampler", [replay.prioritised("tree"), replay.amper_fr(form="match")])
+def test_a_cond_on_what_all_seeds_share_stays_one_under_vmap(sampler):
+    memory = replay.make(EXAMPLE, CAPACITY, BATCH, sampler, num_envs=ENVS)
+    states = jax.vmap(lambda _: memory.init())(jnp.arange(3))
+    assert_inplace(jax.vmap(cond_loop(memory)), states, jax.random.split(KEY, 3))
 
 
 @pytest.mark.slow  # as within a cond

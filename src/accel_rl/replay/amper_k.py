@@ -49,8 +49,7 @@ class AmperK:
     """State of AMPER-k; a pytree."""
 
     blocks: Blocks
-    counts: Array  # [65280] int32, weights above 0 by key
-    number: Array  # int32, weights above 0: kept, as the sum of all counts is slow
+    counts: Array  # [65281] int32, weights above 0 by key, and minus their number
     alpha: Array  # float32, exponent of priorities
     csp_ratio: Array  # float32, target size of the candidate set over that of the buffer
 
@@ -87,7 +86,7 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
     def search(state: AmperK, span: Span, words: Array) -> Search:
         highest = positive(state.blocks.highest)
         rate = matches_per_weight(state.csp_ratio, state.blocks, span)
-        counts = key_counts(state.counts, state.number, highest)
+        counts = key_counts(state.counts, highest)
         at_edges = jnp.asarray(edges) * highest
         low, high = at_edges[:-1], at_edges[1:]
         # The last group includes the whole key of the highest weight: many weights may share it.
@@ -126,9 +125,9 @@ def amper_k(mode: str = "counted", *, groups: int = 20, form: str = "auto") -> M
             return amper_sampler(ring, weights_only(ring), assign_weights, literal, groups, form)
 
         def init(alpha: ArrayLike = 0.6, csp_ratio: ArrayLike = 0.15) -> AmperK:
-            counts = jnp.zeros(KEYS, jnp.int32)
+            counts = jnp.zeros(KEYS + 1, jnp.int32)
             stored = blocks.init(ring.capacity)
-            return AmperK(stored, counts, jnp.int32(0), *rates(alpha, csp_ratio))
+            return AmperK(stored, counts, *rates(alpha, csp_ratio))
 
         return amper_sampler(ring, init, _assign, search, groups, form)
 
@@ -141,15 +140,12 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     old = stored[jnp.where(inside, slots, 0)]
     gone = jnp.where(inside & (old > 0), key_of(old), KEYS)
     come = jnp.where(inside & (weights > 0), key_of(weights), KEYS)
-    counts = state.counts.at[gone].add(-1, mode="drop").at[come].add(1, mode="drop")
-    added = jnp.sum(come < KEYS, dtype=jnp.int32) - jnp.sum(gone < KEYS, dtype=jnp.int32)
+    # Counts and their negative sum stay in one array, which no fusion computes from `stored` again.
+    counts = state.counts.at[gone].add(-1, mode="promise_in_bounds")
+    counts = counts.at[come].add(1, mode="promise_in_bounds")
     weights = order_after(weights, counts[0])  # which the read of `stored` has changed
-    return dataclasses.replace(
-        state,
-        blocks=blocks.assign(state.blocks, slots, weights),
-        counts=counts,
-        number=state.number + added,
-    )
+    changed = blocks.assign(state.blocks, slots, weights)
+    return dataclasses.replace(state, blocks=changed, counts=counts)
 
 
 def _radius(counts: KeyCounts, value: Array, number: Array, highest: Array) -> Array:

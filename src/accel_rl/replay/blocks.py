@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.control_flow import order_after
+from accel_rl.control_flow import order_after, write_nothing
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 
@@ -54,7 +54,8 @@ def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
     rows = changed.reshape(-1, width).at[block].get(mode="promise_in_bounds")
     sums = blocks.sums.at[block].set(rows.sum(axis=1), mode="promise_in_bounds")
     peaks = blocks.peaks.at[block].set(rows.max(axis=1), mode="promise_in_bounds")
-    return Blocks(changed, sums, peaks, sums.sum(), peaks.max())
+    total, highest = sums.sum(), peaks.max()
+    return Blocks(write_nothing(changed, jnp.stack([total, highest])), sums, peaks, total, highest)
 
 
 def last_of_each(slots: Array) -> Array:

@@ -50,12 +50,11 @@ class KeyCounts(NamedTuple):
         return jnp.where(lower, 0, start), jnp.where(lower, self.start, end)
 
 
-def key_counts(counts: Array, number: Array, highest: Array) -> KeyCounts:
+def key_counts(counts: Array, highest: Array) -> KeyCounts:
     """Cumulate counts by key.
 
     Args:
-      counts: [KEYS] int32, weights above 0.
-      number: int32, their sum.
+      counts: [KEYS + 1] int32, weights above 0, and minus their number.
       highest: float32, the highest weight.
     """
     first = jnp.clip(key_of(highest) + 1 - _WINDOW, 1, KEYS - _WINDOW)
@@ -66,7 +65,7 @@ def key_counts(counts: Array, number: Array, highest: Array) -> KeyCounts:
     before = jnp.dot(rows, strictly, precision=jax.lax.Precision.HIGHEST)
     rows_before = jnp.dot(rows.sum(axis=1), strictly, precision=jax.lax.Precision.HIGHEST)
     start = jax.lax.bitcast_convert_type(first.astype(jnp.uint32) << _LEFT_OUT, jnp.float32)
-    lower = number.astype(jnp.float32) - each.sum()
+    lower = -counts[KEYS].astype(jnp.float32) - each.sum()
     before += rows_before[:, None] + lower
     return KeyCounts(first, start, lower / start, each, before.reshape(-1))
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import scalar_within, within
-from accel_rl.control_flow import cond_under_vmap
+from accel_rl.control_flow import cond_under_vmap, write_nothing
 from accel_rl.replay import blocks
 from accel_rl.replay.blocks import Blocks
 from accel_rl.replay.ring import Ring
@@ -83,6 +83,8 @@ def _sampler(ring: Ring, sort_after: float) -> Sampler:
         due = number.astype(jnp.float32) > sort_after * state.ranked.astype(jnp.float32)
         unsorted = state.order, state.ranked, number
         order, ranked, number = cond_under_vmap(due, sort, unsorted, changed.weights)
+        weights = write_nothing(changed.weights, number)
+        changed = dataclasses.replace(changed, weights=weights)
         return RankBased(changed, order, ranked, number, state.alpha)
 
     def assign(state: RankBased, slots: Array, weights: Array) -> RankBased:

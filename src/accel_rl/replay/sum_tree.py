@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from accel_rl.control_flow import compiled_apart
+from accel_rl.control_flow import compiled_apart, write_nothing
 from accel_rl.replay.ring import wrap
 from accel_rl.types import Array
 from accel_rl.words import unit_float
@@ -223,7 +223,9 @@ def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
     first = jnp.where(node[0] < 0, np.int32(1), np.int32(0))
     heap, total = _recompute_top(heap, top, first, jnp.add)
     peaks, highest = _recompute_top(peaks, top, first, jnp.maximum)
-    return SumTree(tree.leaves, middle, heap, peaks, total, highest)
+    lower = tree.leaves, middle
+    stored, middle = (write_nothing(each, total + highest) for each in lower)
+    return SumTree(stored, middle, heap, peaks, total, highest)
 
 
 def _recompute_top(
