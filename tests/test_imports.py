@@ -28,7 +28,7 @@ ALLOWED = {
     "plot": FOUNDATION,
     "report": FOUNDATION | {"io", "plot"},
     "datasets": BASE | {"io"},
-    "replay": BASE | {"native", "io"},
+    "replay": BASE | {"cache", "native", "io"},
     "agents": BASE,
     "train": MIDDLE,
     "pim": MIDDLE | {"native", "cache", "pim_emu"},
