@@ -18,9 +18,24 @@ def layer(params, x):
 
 
 def mlp(params, x):
-    for number in range(len(params)):
-        x = jnp.maximum(layer(params[f"Dense_{number}"], x), 0)
+    for name in sorted(params):
+        x = jnp.maximum(layer(params[name], x), 0)
     return x
+
+
+def with_noise(params, noise):
+    """Noisy layers as plain ones: Fortunato et al. 2018, equations 9 to 11.
+
+    `noise` holds the standard normal numbers of each layer, of its inputs and then its outputs.
+    """
+    if "kernel" not in params:
+        return {name: with_noise(each, noise[name]) for name, each in params.items()}
+    scaled = jnp.sign(noise) * jnp.sqrt(jnp.abs(noise))
+    inputs, outputs = jnp.split(scaled, [len(params["kernel"])])
+    return {
+        "kernel": params["kernel"] + params["kernel_deviation"] * jnp.outer(inputs, outputs),
+        "bias": params["bias"] + params["bias_deviation"] * outputs,
+    }
 
 
 class Adam:
@@ -49,7 +64,7 @@ def cost(name, error):
 
 
 class DQN:
-    """Mnih et al. 2015; van Hasselt 2016; Wang 2016; Bellemare 2017; Dabney 2018."""
+    """Mnih et al. 2015; van Hasselt 2016; Wang 2016; Bellemare 2017; Dabney; Fortunato 2018."""
 
     def __init__(
         self, params, *, double, dueling, loss, distributional, atoms, low, high, rate, period
@@ -62,8 +77,8 @@ class DQN:
         self.number = atoms if distributional else 1
         self._gradient = jax.jit(jax.grad(self._total))
 
-    def outputs(self, params, x):
-        params = params["params"]
+    def outputs(self, params, x, noise):
+        params = params["params"] if noise is None else with_noise(params["params"], noise)
         x = mlp(params["torso"], x)
         values = layer(params["values"], x).reshape(len(x), -1, self.number)
         if self.dueling:
@@ -76,10 +91,11 @@ class DQN:
             return jax.nn.softmax(outputs, axis=-1) @ self.atoms
         return outputs.mean(-1)
 
-    def targets(self, batch):
+    def targets(self, batch, noise):
         """Numbers that the loss takes as given: the distribution, or points, of the return."""
-        following = self.outputs(self.target, batch["next"])
-        chooser = self.outputs(self.params, batch["next"]) if self.double else following
+        online, target = noise
+        following = self.outputs(self.target, batch["next"], target)
+        chooser = self.outputs(self.params, batch["next"], online) if self.double else following
         best = jnp.argmax(self.means(chooser), axis=1)
         chosen = np.asarray(following[jnp.arange(len(best)), best])
         reward, discount = batch["reward"][:, None], batch["discount"][:, None]
@@ -97,8 +113,9 @@ class DQN:
                 found[row, low + 1] += probability[row, atom] * (where - low)
         return found
 
-    def _total(self, params, batch, targets, weights):
-        now = self.outputs(params, batch["observation"])[jnp.arange(len(weights)), batch["action"]]
+    def _total(self, params, batch, targets, weights, noise):
+        now = self.outputs(params, batch["observation"], noise)
+        now = now[jnp.arange(len(weights)), batch["action"]]
         if self.kind == "c51":
             losses = -jnp.sum(targets * jax.nn.log_softmax(now, axis=-1), axis=-1)
         elif self.kind == "quantile":
@@ -111,7 +128,9 @@ class DQN:
         return jnp.mean(weights * losses)
 
     def learn(self, batch, weights, noise):
-        gradients = self._gradient(self.params, batch, self.targets(batch), weights)
+        noise = (None, None) if noise is None else noise  # of the online and the target network
+        targets = self.targets(batch, noise)
+        gradients = self._gradient(self.params, batch, targets, weights, noise[0])
         self.params = self.adam.step(self.params, gradients, self.rate)
         self.count += 1
         if self.count % self.period == 0:

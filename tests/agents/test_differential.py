@@ -4,7 +4,9 @@ In float32 the difference stays below 1e-5 of the largest parameter: rounding, n
 """
 
 import functools
+from typing import Any
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +36,44 @@ DQNS = {
         "num_atoms": 11,
         "value_range": (-3.0, 3.0),
     },
+    "noisy": {"double": False, "noisy": True},
+    "rainbow": {
+        "double": True,
+        "dueling": True,
+        "noisy": True,
+        "distributional": "c51",
+        "num_atoms": 11,
+        "value_range": (-3.0, 3.0),
+    },
 }
+
+
+class Draws(nn.Module):
+    """Noise of layers, which flax derives from a key and the path of the layer."""
+
+    sizes: Any  # by the names of the path
+
+    @nn.compact
+    def __call__(self):
+        if isinstance(self.sizes, int):
+            return jax.random.normal(self.make_rng("noise"), (self.sizes,), jnp.float32)
+        return {name: Draws(each, name=name)() for name, each in self.sizes.items()}
+
+
+def noise_of(params):
+    """Make `draw(key)`: the noise of an update of the online and of the target network."""
+
+    def size(layer):
+        if "kernel" in layer:
+            return sum(layer["kernel"].shape)
+        return {name: size(each) for name, each in layer.items()}
+
+    draws = Draws(size(params["params"]))
+
+    def draw(key):
+        return [draws.apply({}, rngs={"noise": each}) for each in jax.random.split(key)]
+
+    return jax.jit(draw)
 
 
 def batches(discrete):
@@ -62,7 +101,7 @@ def train(agent, state, reference, discrete, draw):
         given = Batch(*(batch[name] for name in ("observation", "action", "reward", "discount",
                                                  "next")))  # fmt: skip
         state, _ = learn(state, given, weights, key)
-        noise = None if draw is None else np.asarray(draw(key), np.float64)
+        noise = None if draw is None else jax.tree.map(np.float64, draw(key))
         with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
             wide = {
                 name: np.asarray(each, np.float64) if each.dtype == np.float32 else each
@@ -101,7 +140,8 @@ def test_dqn(name):
             rate=float(np.float32(RATE)),
             period=7,
         )
-    after = train(agent, state, reference, True, None)
+    draw = noise_of(state.params) if options.get("noisy") else None
+    after = train(agent, state, reference, True, draw)
     assert_near(after.params, reference.params)
     assert_near(after.target, reference.target)
     moved = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), after.params, state.params)
@@ -129,12 +169,13 @@ def test_deterministic_policies(name, loss):
         assert_near(getattr(after, part), getattr(reference, part))
 
 
-def test_sac():
-    agent = agents.sac(SPACE, ACTIONS, hidden=(8, 6))
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_sac(loss):
+    agent = agents.sac(SPACE, ACTIONS, hidden=(8, 6), loss=loss)
     given = ("actor_learning_rate", "critic_learning_rate", "temperature_learning_rate")
     state = agent.init(jax.random.key(1), tau=TAU, **dict.fromkeys(given, RATE))
     with jax.enable_x64(True):
-        reference = SAC(state.actor, state.critics, entropy=-NUM, **rates())
+        reference = SAC(state.actor, state.critics, entropy=-NUM, loss=loss, **rates())
     draw = functools.partial(jax.random.normal, shape=(2, BATCH, NUM), dtype=jnp.float32)
     after = train(agent, state, reference, False, draw)
     for part in ("actor", "critics", "critics_target", "log_temperature"):

@@ -6,7 +6,7 @@ import jax
 import pytest
 from tables import loaded
 
-from accel_rl import experiment
+from accel_rl import compose, experiment
 from accel_rl.compose import Mapping, workload_of
 from accel_rl.compose import mapping as mappings
 from accel_rl.compose.devices import find
@@ -90,6 +90,27 @@ def test_trainings_that_have_no_costs_are_refused(agent, environment, words, mes
     wanted = experiment.load(agent=agent, environment=environment, words=words)
     with pytest.raises(ValueError, match=message):
         workload_of(wanted)
+
+
+@pytest.mark.parametrize(
+    ("word", "default"),
+    [
+        ("evaluation.stop_at=100", "none"),
+        ("evaluation.stop_excess=2", "none"),
+        ("checkpoints.every=1_000", "none"),
+        ("training.executor=asynchronous", "fused"),
+    ],
+)
+def test_settings_that_a_composed_run_would_ignore_are_refused(word, default):
+    wanted = experiment.load(
+        agent="dqn", environment="CartPole-v1", words=[word], command="compose"
+    )
+    message = rf"{word.split('=')[0]} must be {default} for compose, got"
+    with pytest.raises(ValueError, match=message):
+        compose.plan(wanted)
+    mapping = Mapping("fused", "cpu:0", "cpu:0", "cpu:0", ("cpu:0",))
+    with pytest.raises(ValueError, match=message):
+        compose.run(wanted, mapping, jax.random.key(0), 2_000)
 
 
 @pytest.mark.parametrize(

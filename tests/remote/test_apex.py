@@ -54,6 +54,7 @@ def test_a_training_travels_as_json():
         (["replay.sampler=uniform"], "replay.sampler must be prioritised for Ape-X, got uniform"),
         (["replay.weights_over=buffer"], "replay.weights_over must be batch for Ape-X"),
         (["evaluation.stop_at=100"], "evaluation.stop_at must be None for Ape-X"),
+        (["evaluation.stop_excess=2"], "evaluation.stop_excess must be None for Ape-X"),
     ],
 )
 def test_settings_that_ape_x_has_no_place_for_are_refused(words, message):

@@ -47,11 +47,12 @@ def diverging():
     agent = agents.dqn(env.observation_space, env.action_space, hidden=(64, 64), double=False)
     memory = replay.make(train.example(env, agent), 256, 2, num_envs=4)
     program = train.make(env, agent, memory, num_envs=4, learning_starts=64, updates=4)
-    rates = {"learning_rate": 0.3, "target_period": 1}
+    # At 0.3, an asynchronous training, whose batches depend on timing, diverges in some runs only.
+    rates = {"learning_rate": 1.0, "target_period": 1}
     return program, {**walk.HYPER, "agent": {**walk.HYPER["agent"], **rates}}
 
 
-@pytest.mark.parametrize("executor", ["fused", "deterministic"])
+@pytest.mark.parametrize("executor", ["fused", "deterministic", "asynchronous"])
 def test_a_training_warns_once_and_stops(executor):
     program, hyper = diverging()
     with pytest.warns(RuntimeWarning, match=r"values are .* times the most that rewards") as found:

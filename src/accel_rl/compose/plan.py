@@ -3,19 +3,17 @@
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Mapping as Table
-from typing import cast
 
-from accel_rl.arguments import one_of
 from accel_rl.compose.candidates import Infeasible, alike, distinct, mappings_of, options
 from accel_rl.compose.costs import Costs
 from accel_rl.compose.devices import Device, find
 from accel_rl.compose.mapping import EXECUTORS, Mapping
 from accel_rl.compose.model import Estimate, estimate
 from accel_rl.compose.objectives import joules_per_sample, seconds_per_sample, weighted
+from accel_rl.compose.power import power_of
 from accel_rl.compose.profile import Progress, profile
 from accel_rl.compose.workload import workload_of
 from accel_rl.experiment import Experiment
-from accel_rl.experiment.configuration import ComposeConfig
 from accel_rl.hardware_models.energy import Power
 
 # Shares by which objectives differ that are as good as equal: of joules beside them, and where none
@@ -31,6 +29,7 @@ class Plan:
     costs: Costs
     estimates: tuple[Estimate, ...]  # by objective, best first; like devices count once
     refused: Table[str, Table[str, str]]  # role -> device -> reason
+    power: Table[str, Power]  # of all devices, behind the joules; empty if some are unknown
 
     @property
     def best(self) -> Estimate:
@@ -67,7 +66,7 @@ def plan(
     every = list(mappings_of(offered, devices))
     if not every:
         raise Infeasible({role: refused.get(role, {}) for role in offered if not offered[role]})
-    _power(wanted, devices)  # refuses before minutes of measuring
+    power = power_of(wanted, devices)  # refuses before minutes of measuring
     known = profile(
         experiment,
         devices,
@@ -78,7 +77,8 @@ def plan(
     )
     # Profiling visits each of these mappings too, and takes far longer: no search would save time.
     choices = distinct(every, alike(devices, wanted.power))
-    return Plan(experiment, known, ranked(experiment, choices, known, devices), refused)
+    estimates = ranked(experiment, choices, known, devices)
+    return Plan(experiment, known, estimates, refused, power or {})
 
 
 def ranked(
@@ -90,7 +90,7 @@ def ranked(
     the fewest devices, and the fused program, among those within 5 %.
     """
     wanted, schedule = experiment.configuration.compose, experiment.program.schedule
-    samples, watts = workload_of(experiment).trained_samples, _power(wanted, devices)
+    samples, watts = workload_of(experiment).trained_samples, power_of(wanted, devices)
     cost = {
         "throughput": seconds_per_sample,
         "efficiency": joules_per_sample,
@@ -106,21 +106,3 @@ def ranked(
 def _parts(estimate: Estimate) -> tuple[int, bool]:
     """Return how much a mapping hands from one device or thread to another, as an order."""
     return len(estimate.mapping.devices), estimate.mapping.executor != "fused"
-
-
-def _power(wanted: ComposeConfig, devices: Table[str, Device]) -> dict[str, Power] | None:
-    """Return the watts of all devices, or None if some are unknown."""
-    given = {
-        name: Power(*watts, status="declared", source="the configuration")
-        for name, watts in wanted.power.items()
-    }
-    for name in given:
-        one_of("compose.power", name, devices)
-    known = {name: given.get(name) or device.power for name, device in devices.items()}
-    missing = [name for name, watts in known.items() if watts is None]
-    if missing and wanted.objective != "throughput":
-        raise ValueError(
-            f"compose.power must give watts of {', '.join(missing)} for the objective "
-            f"{wanted.objective}: no figure of theirs is known"
-        )
-    return None if missing else cast(dict[str, Power], known)

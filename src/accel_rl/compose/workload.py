@@ -9,6 +9,7 @@ import numpy as np
 
 from accel_rl.arguments import one_of
 from accel_rl.experiment import Experiment
+from accel_rl.experiment.configuration import Configuration
 from accel_rl.replay import SAMPLERS
 from accel_rl.types import Box, Discrete, Space
 
@@ -115,6 +116,7 @@ def workload_of(experiment: Experiment) -> Workload:
             f"one training is placed on devices: training.seeds must be 1 and nothing swept, got "
             f"{experiment.trainings} trainings"
         )
+    _check_ignored(config)
     policy = jax.eval_shape(lambda: program.agent.policy(program.agent.init(jax.random.key(0))))
     observation, action = program.env.observation_space, program.env.action_space
     atoms = options["num_atoms"] if options.get("distributional") else 1
@@ -135,6 +137,20 @@ def workload_of(experiment: Experiment) -> Workload:
         updates=schedule.updates,
         policy_bytes=sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(policy)),
     )
+
+
+def _check_ignored(config: Configuration) -> None:
+    """Raise ValueError for a setting that a composed run would ignore."""
+    evaluation = config.evaluation
+    for name, value, wanted, reason in (
+        ("evaluation.stop_at", evaluation.stop_at, None, "a composed run does not evaluate"),
+        ("evaluation.stop_excess", evaluation.stop_excess, None, "a composed run takes all steps"),
+        ("checkpoints.every", config.checkpoints.every, None, "a composed run has no checkpoints"),
+        ("training.executor", config.training.executor, "fused", "a mapping has its own executor"),
+    ):
+        if value != wanted:
+            must = "none" if wanted is None else wanted
+            raise ValueError(f"{name} must be {must} for compose, got {value}: {reason}")
 
 
 def _size(space: Space) -> int:

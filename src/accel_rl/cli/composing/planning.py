@@ -61,6 +61,7 @@ def write_plan(directory: Path, found: Plan, command: str) -> None:
         file.write(mappings.toml_text(table))
     shown = {
         "objective": config.compose.objective,
+        "power": {name: dataclasses.asdict(watts) for name, watts in found.power.items()},
         "refused": {role: dict(why) for role, why in found.refused.items() if why},
         "estimates": [
             {**estimate_table(each), "stretch": found.costs.stretched(each.mapping)}

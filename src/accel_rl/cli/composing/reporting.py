@@ -42,6 +42,14 @@ class _SavedLink:
 
 
 @dataclasses.dataclass(frozen=True)
+class _SavedPower:
+    idle: float
+    active: float
+    status: str
+    source: str
+
+
+@dataclasses.dataclass(frozen=True)
 class _SavedPlan:
     """Keys of `plan.json` that are read; there are more."""
 
@@ -56,6 +64,7 @@ class _SavedPlan:
     stretch: dict[str, float]
     links: dict[str, _SavedLink]
     group: int | None
+    power: dict[str, _SavedPower] = dataclasses.field(default_factory=dict)  # not in older plans
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +131,8 @@ def show(found: dict[str, Json]) -> None:
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
     fastest = min(each["predicted_iteration_seconds"] for each in estimates)
+    power = plan.get("power", {})
+    status = ", ".join({each["status"] for each in power.values()})
     most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
     console.print_table(
         f"Predicted, best {plan['objective']} first ({len(estimates)} mappings{most}; of those "
@@ -131,7 +142,7 @@ def show(found: dict[str, Json]) -> None:
             "iteration, us",
             "times the fastest",
             "samples/s",
-            "samples/J",
+            f"samples/J, {status} watts" if power else "samples/J",
             "stretch",
             "costs",
         ),
@@ -148,6 +159,16 @@ def show(found: dict[str, Json]) -> None:
             for each in estimates[:SHOWN]
         ],
     )
+    if power:
+        console.print_table(
+            f"Watts behind the joules, {status}",
+            ("device", "source", "idle, W", "busy, W"),
+            [
+                (name, each["source"], _number(each["idle"]), _number(each["active"]))
+                for name, each in power.items()
+            ],
+            numbers_from=2,
+        )
     console.print_table("Besides the steps, predictions rest on", ("", ""), _beyond(plan))
     refused = [
         (role, device, why)

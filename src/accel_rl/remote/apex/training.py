@@ -61,6 +61,7 @@ class ApexTraining:
             ("replay.weights_over", config.replay.weights_over, "batch"),
             ("training.seeds", self.experiment.trainings, 1),
             ("evaluation.stop_at", config.evaluation.stop_at, None),
+            ("evaluation.stop_excess", config.evaluation.stop_excess, None),
         ):
             if value != wanted:
                 raise ValueError(f"{name} must be {wanted} for Ape-X, got {value}")
