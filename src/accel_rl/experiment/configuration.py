@@ -202,7 +202,8 @@ class ComposeConfig:
         Mapping[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]],
         pydantic.AfterValidator(_ordered),
     ] = dataclasses.field(default_factory=dict)
-    """idle and active watts of devices: `compose.power.native=[3,9]`; unlisted ones keep theirs"""
+    """idle and active watts of devices: `compose.power.native=[3,9]`; none: of [data
+    sheets](compose.md#objectives-and-power), if listed there"""
 
 
 @dataclasses.dataclass(frozen=True)
