@@ -202,8 +202,7 @@ class ComposeConfig:
         Mapping[str, tuple[pydantic.FiniteFloat, pydantic.FiniteFloat]],
         pydantic.AfterValidator(_ordered),
     ] = dataclasses.field(default_factory=dict)
-    """idle and active watts of devices: `compose.power.native=[3,9]`; none: of [data
-    sheets](compose.md#objectives-and-power), if listed there"""
+    """idle and active watts of devices: `compose.power.native=[3,9]`; none: of data sheets"""
 
 
 @dataclasses.dataclass(frozen=True)
