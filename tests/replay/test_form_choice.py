@@ -71,6 +71,11 @@ def test_a_form_that_does_not_run_is_left_out():
         assert fastest({"wide": made("wide"), "pallas": fail}, RING) == "wide"
 
 
+def test_processes_of_one_program_do_not_measure(monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    assert fastest({"wide": fail, "rows": fail}, RING) == "wide"
+
+
 @pytest.mark.filterwarnings("error")  # such as of a form that is left out
 def test_all_forms_draw_the_same_items_and_may_be_made_in_a_traced_function(monkeypatch, tmp_path):
     monkeypatch.setattr(jax, "default_backend", lambda: "made up")

@@ -32,12 +32,14 @@ def fastest(samplers: Mapping[str, Callable[[], Sampler]], ring: Ring) -> str:
     """Return the form whose draws and updates take least time on the default device.
 
     The first form is the reference: one that draws other items or cannot run there is left out,
-    with a warning.
+    with a warning. With several processes it is the first one, as all must take the same.
 
     Args:
       samplers: makers of samplers, by form, which draw the same items for the same words.
       ring: sizes of the ring.
     """
+    if jax.process_count() > 1:
+        return next(iter(samplers))
     path, key = cache_folder() / "forms.json", _key(samplers, ring)
     known = _read(path)
     if known.get(key) not in samplers:
