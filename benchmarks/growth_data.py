@@ -1,13 +1,17 @@
 """Growth of tabular training with rows and DPUs, and of datasets and vaults on disk."""
 
+import ctypes
+import functools
+import gc
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from growth_fit import Case, Curve, Peak, least_seconds
+from growth_fit import Case, Curve, Peak, least_seconds, resident
 from growth_replay import decades
 
 from accel_rl import datasets, pim, replay, tabular
@@ -16,16 +20,40 @@ from accel_rl.types import TabularTransition
 STATES, ACTIONS, DPUS, ROWS = 64, 4, 256, 1_000_000
 FEW_ROWS, MERGES = 4_000, 50  # of a measurement of merges
 UPDATE, CUT, MERGE = "update", "partition", "merge"
-IMPORT, SAVE, LOAD = "from_arrays", "save", "load"
+IMPORT, SAVE, LOAD, MAP = "from_arrays", "save", "load", "load mapped"
 APPEND, STREAM, DRAW = "append", "stream", "sample 256"
-LOADED, STREAMED, TRAINED = (
+LOADED, MAPPED, STREAMED, TRAINED = (
     "peak of load",
+    "peak of load mapped and partition",
     "peak of append and stream",
     "peak of partition and training",
 )
 UPDATES = 20_000_000  # least updates of a measurement
 ONCE = 30_000_000  # rows from which a log is partitioned only once
 CHUNK = 100_000  # rows that a vault appends, and gives back, at once
+
+
+class AnonymousPeak:
+    """Peak of this process's anonymous memory in a block, above what it held then.
+
+    Unlike `Peak` it leaves out pages of mapped files, which the kernel can drop at any time.
+    """
+
+    def __enter__(self) -> "AnonymousPeak":
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # freed pages that stay resident would hide growth
+        self._before, self.size, self._ended = resident(field="RssAnon"), 0, threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._ended.wait(0.001):
+            self.size = max(self.size, resident(field="RssAnon") - self._before)
 
 
 def log_of(rows: int) -> TabularTransition:
@@ -103,7 +131,12 @@ def dataset(rows: int) -> dict[str, float]:
         peak = Peak()
         kept = timed(LOAD, datasets.load, path)
         assert len(kept) == rows
-        return {**taken, LOADED: peak.size / rows}
+        most = peak.size
+        del kept
+        with AnonymousPeak() as anonymous:
+            mapped = timed(MAP, functools.partial(datasets.load, mapped=True), path)
+            jax.block_until_ready(pim.partition(mapped.transitions, DPUS, STATES, ACTIONS))
+        return {**taken, LOADED: most / rows, MAPPED: anonymous.size / rows}
 
 
 def vault(rows: int) -> dict[str, float]:
@@ -152,7 +185,10 @@ CASES = (
     Case(
         "dataset", "dataset on disk", "rows", (*decades(5, 7), 32_000_000),
         (10_000, 32_000, 100_000), dataset,
-        (*_a_row(IMPORT, SAVE, LOAD), Curve(LOADED, "B a row", "O(1)")), (),
+        (
+            *_a_row(IMPORT, SAVE, LOAD, MAP), Curve(LOADED, "B a row", "O(1)"),
+            Curve(MAPPED, "B a row", "O(1)"),
+        ), (),
         lambda size: 150.0 * size,
     ),
     Case(

@@ -68,9 +68,12 @@ def test_a_row_alone_is_an_episode():
         ("action", 1, 0, "row 0 of 6: next_action is 1, must be the action of the row below"),
     ],
 )
-def test_a_wrong_entry_is_named(column, row, value, message):
-    with pytest.raises(DatasetError, match=message):
-        validate(changed(column, row, value))
+def test_a_wrong_entry_is_named_in_blocks_of_any_length(column, row, value, message, monkeypatch):
+    for length in (1 << 20, 1, 2, 5, 6):
+        monkeypatch.setattr("accel_rl.datasets.dataset._BLOCK", length)
+        with pytest.raises(DatasetError, match=message):
+            validate(changed(column, row, value))
+        validate(small())
 
 
 def test_nothing_follows_a_termination():

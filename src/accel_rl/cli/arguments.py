@@ -38,14 +38,6 @@ def make_mdp(name: str, argument: str) -> "MDP":
         return envs.make_mdp(name)
 
 
-def load_dataset(path: str, argument: str) -> "TabularDataset":
-    """Load a dataset; a bad file is reported for `argument`."""
-    from accel_rl import datasets
-
-    with bad_input(argument):
-        return datasets.load(path)
-
-
 def refuse_options(reason: str, **options: object) -> None:
     """Refuse options that were given and are not for this kind of run, by name."""
     for name, value in options.items():

@@ -17,7 +17,6 @@ from accel_rl.cli.arguments import (
     Rule,
     Seed,
     Transitions,
-    load_dataset,
     make_mdp,
     names_file,
 )
@@ -194,8 +193,8 @@ def train_log(
     with console.bad_input("--out"):
         run_folder.check_free(directory, overwrite)
     with console.bad_input():
-        load = modelled.load_of(dataset)
-        workload = modelled.workload(described, load, settings.kernel, dpus)
+        # No name holds the load, which has two columns of the log.
+        workload = modelled.workload(described, modelled.load_of(dataset), settings.kernel, dpus)
         chunks = tabular_run.chunks_of(dataset, dpus, by)
         chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
@@ -249,7 +248,8 @@ def _data(
     from accel_rl.envs.registry import has_tables
 
     if names_file(data):
-        dataset = load_dataset(data, "DATASET.npz")
+        with console.bad_input("DATASET.npz"):
+            dataset = datasets.load(data, mapped=True)
         name = env or dataset.info.environment
         if env is None and not has_tables(name):
             return dataset, None, None

@@ -12,6 +12,7 @@ from accel_rl.arguments import whole
 from accel_rl.types import Array, TabularTransition
 
 FORMAT_VERSION = 1
+_BLOCK = 1 << 20  # rows that are validated at once, so that masks take little memory
 
 # Dtypes of a dataset's columns, in their order on disk.
 COLUMNS = {
@@ -117,16 +118,24 @@ def validate(dataset: TabularDataset) -> None:
             raise DatasetError(
                 f"column {name} must be {dtype}[{rows}], got {column.dtype}{list(column.shape)}"
             )
-    for name, bad, rule in _faults(table, info):
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise DatasetError(f"row {row} of {rows}: {name} is {table[name][row]}, {rule}")
+    for start in range(0, rows, _BLOCK):
+        # Blocks overlap by one row, so that each row meets the row below.
+        block = {name: column[start : start + _BLOCK + 1] for name, column in table.items()}
+        before = block["episode"][0] if start else np.int32(0)
+        for name, bad, rule in _faults(block, info, before):
+            if bad.any():
+                row = int(np.argmax(bad))
+                value = block[name][row]
+                raise DatasetError(f"row {start + row} of {rows}: {name} is {value}, {rule}")
 
 
 def _faults(
-    table: dict[str, np.ndarray], info: DatasetInfo
+    table: dict[str, np.ndarray], info: DatasetInfo, before: np.int32
 ) -> Iterator[tuple[str, np.ndarray, str]]:
-    """Yield column, mask of invalid rows and rule; later rules assume that earlier ones hold."""
+    """Yield column, mask of invalid rows and rule; later rules assume that earlier ones hold.
+
+    `before` is the episode that the first row continues; 0 for the first row of a dataset.
+    """
     for name, limit in (
         ("state", info.num_states),
         ("action", info.num_actions),
@@ -143,7 +152,7 @@ def _faults(
     rule = "must be 0 where discount is 0"
     yield "next_action", ended & (table["next_action"] != 0), rule
 
-    change = np.diff(table["episode"], prepend=np.int32(0))
+    change = np.diff(table["episode"], prepend=before)
     rule = "must be 0 in the first row, and then as in the row above or one more"
     bad = (change != 0) & (change != 1)
     bad[0] = change[0] != 0

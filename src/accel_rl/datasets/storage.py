@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import struct
 import zipfile
 import zlib
 from typing import Annotated, Any, Literal
@@ -28,6 +29,8 @@ FORMAT = "accel_rl.tabular_dataset"
 
 _HEADER_LIMIT = 1 << 20  # bytes; a header has about 500
 _NPY_HEADER_LIMIT = 4096  # bytes before a column's values; NumPy writes 128
+_LOCAL_HEADER = 30  # bytes before the name and the extra field of a zip member
+_LOCAL_LENGTHS = 26  # bytes before their two lengths
 _IMPORT = "; `accel-rl import`, or datasets.from_arrays, takes a log of your own"
 # Exceptions that zipfile and NumPy raise for damaged files.
 DAMAGE = (
@@ -104,16 +107,20 @@ def save(path: str | os.PathLike[str], dataset: TabularDataset) -> None:
         np.savez(file, allow_pickle=False, header=encoded, **table)
 
 
-def load(path: str | os.PathLike[str]) -> TabularDataset:
+def load(path: str | os.PathLike[str], *, mapped: bool = False) -> TabularDataset:
     """Read a dataset that `save` wrote; safe for untrusted files.
 
     Pickled objects are never read. Sizes are checked before memory is allocated, checksums after.
 
     Args:
         path: the file.
+        mapped: leave the columns in the file and map it, for logs larger than memory. The columns
+            are then read-only NumPy arrays, valid while the file's content does not change; `save`
+            replaces files and does not change them. A column that another program compressed cannot
+            be mapped and is read.
 
     Returns:
-        The dataset, with jax arrays as columns.
+        The dataset, with jax arrays as columns unless `mapped`.
 
     Raises:
         DatasetError: the file is damaged, truncated, of another kind or of a newer format; a column
@@ -123,7 +130,7 @@ def load(path: str | os.PathLike[str]) -> TabularDataset:
     """
     with open(path, "rb") as file:
         try:
-            dataset = _read(file)
+            dataset = _read(file, mapped)
             validate(dataset)
         except DatasetError as error:
             raise DatasetError(f"{os.fspath(path)}: {error}") from error.__cause__
@@ -134,7 +141,7 @@ def load(path: str | os.PathLike[str]) -> TabularDataset:
     return dataset
 
 
-def _read(file: io.BufferedReader) -> TabularDataset:
+def _read(file: io.BufferedReader, mapped: bool) -> TabularDataset:
     with zipfile.ZipFile(file) as archive:
         encoded = _read_array(archive, "header", np.dtype(np.uint8), _HEADER_LIMIT)
         header = decoded(_HEADER, encoded.tobytes(), "header")
@@ -143,32 +150,51 @@ def _read(file: io.BufferedReader) -> TabularDataset:
                 f"format version {header.format_version} is newer than {FORMAT_VERSION}, the "
                 f"newest that this accel_rl reads; accel_rl {header.accel_rl_version} wrote it"
             )
-        table = {name: _read_column(archive, name, header) for name in COLUMNS}
+        to_map = file if mapped else None
+        table = {name: _read_column(archive, name, header, to_map) for name in COLUMNS}
     episode = table.pop("episode")
     known = header.model_dump(exclude={"format", "accel_rl_version", "rows", "crc32"})
     info = DatasetInfo(**known, version=header.accel_rl_version)
     return TabularDataset(TabularTransition(**table), episode, info)
 
 
-def _read_column(archive: zipfile.ZipFile, name: str, header: _Header) -> Any:
-    values = _read_array(archive, name, COLUMNS[name].newbyteorder("<"), 4 * header.rows)
+def _read_column(
+    archive: zipfile.ZipFile, name: str, header: _Header, to_map: io.BufferedReader | None
+) -> Any:
+    dtype = COLUMNS[name].newbyteorder("<")
+    values = _read_array(archive, name, dtype, 4 * header.rows, to_map)
     if (len(values), zlib.crc32(values.data)) != (header.rows, header.crc32.get(name)):
         raise DatasetError(f"column {name} does not match its checksum or number of rows")
-    return jnp.asarray(values.astype(COLUMNS[name], copy=False))
+    values = values.astype(COLUMNS[name], copy=False)
+    return jnp.asarray(values) if to_map is None else values
 
 
-def _read_array(archive: zipfile.ZipFile, name: str, dtype: np.dtype, limit: int) -> np.ndarray:
-    """Read a one-dimensional array of at most `limit` bytes."""
+def _read_array(
+    archive: zipfile.ZipFile,
+    name: str,
+    dtype: np.dtype,
+    limit: int,
+    to_map: io.BufferedReader | None = None,
+) -> np.ndarray:
+    """Read a one-dimensional array of at most `limit` bytes, or map it from the archive's file."""
     member = archive.getinfo(f"{name}.npy")
-    # The size is bounded before reading. A read to the end makes zipfile verify its own checksum.
+    # The size is bounded before reading.
     if member.file_size > limit + _NPY_HEADER_LIMIT:
         raise DatasetError(f"column {name} has {member.file_size} bytes, must have about {limit}")
-    content = archive.read(member)
-    stream = io.BytesIO(content)
-    np.lib.format.read_magic(stream)
-    shape, _, found = np.lib.format.read_array_header_1_0(stream)
-    # Not by NumPy's own reader, which allocates as much as the shape claims.
-    size = len(content) - stream.tell()
-    if found != dtype or shape != (size // dtype.itemsize,):
-        raise DatasetError(f"column {name} of {size} bytes must be {dtype}[N], got {found}{shape}")
-    return np.frombuffer(content, dtype, offset=stream.tell())
+    with archive.open(member) as stream:
+        np.lib.format.read_magic(stream)
+        shape, _, found = np.lib.format.read_array_header_1_0(stream)
+        # Not by NumPy's own reader, which allocates as much as the shape claims.
+        begin = stream.tell()
+        size = member.file_size - begin
+        if found != dtype or shape != (size // dtype.itemsize,):
+            raise DatasetError(
+                f"column {name} of {size} bytes must be {dtype}[N], got {found}{shape}"
+            )
+        if to_map is None or member.compress_type != zipfile.ZIP_STORED:
+            # A read to the end makes zipfile verify its own checksum.
+            return np.frombuffer(stream.read(), dtype)
+    # The local header repeats name and extra field, whose lengths the directory does not tell.
+    to_map.seek(member.header_offset + _LOCAL_LENGTHS)
+    begin += member.header_offset + _LOCAL_HEADER + sum(struct.unpack("<HH", to_map.read(4)))
+    return np.asarray(np.memmap(to_map, dtype, "r", begin, shape))

@@ -15,6 +15,7 @@ from accel_rl.pim.backends import (
 )
 from accel_rl.pim.merge import MERGES, SWIFTRL, MergeSchedule, merge_tables
 from accel_rl.pim.partition import Chunks, chunk_lengths, partition
+from accel_rl.pim.partition_stream import train_streamed
 from accel_rl.pim.train import TrainResult, train
 from pim_emu import Machine, available_machines, load_machine
 
@@ -41,6 +42,7 @@ __all__ = [
     "select_backend",
     "train",
     "train_agents",
+    "train_streamed",
     "upmem",
     "upmem_backend",
 ]

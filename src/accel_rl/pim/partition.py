@@ -12,9 +12,11 @@ from accel_rl.pim.cost import split_rows
 from accel_rl.pim.cost.owner import count_runs, stable_order
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rows import MAX_ACTIONS, check_indices, encode_transition, to_words
-from accel_rl.types import Array, TabularTransition
+from accel_rl.types import Array, ArrayLike, TabularTransition
 
 LANES = 16  # of a DPU by owner; a DPU's pipeline needs 11 tasklets at work
+_ALIGNMENT = 64  # bytes of jax's buffers on the CPU
+_BLOCK = 1 << 20  # rewards that are counted at once
 CODEBOOK = 256  # most distinct rewards of short records; ARL_CODEBOOK of kernels/upmem/interface.h
 
 
@@ -59,6 +61,9 @@ def partition(
 ) -> Chunks:
     """Cut transitions into contiguous chunks, one for each DPU.
 
+    NumPy columns, which `datasets.load(path, mapped=True)` leaves in their file, are copied once,
+    into the chunks. By owner, the order of rows (8 bytes each) and one sorted column come on top.
+
     Args:
       transitions: columns [N], in the order of the log.
       num_dpus: D, from 1 to N.
@@ -73,6 +78,27 @@ def partition(
       The chunks; the first N mod D are longer by one transition.
     """
     one_of("by", by, ("time", "owner"))
+    num_rows = check_log(transitions, num_dpus, num_states, num_actions)
+    whole("lanes", lanes, 1)
+    lengths = chunk_lengths(num_rows, num_dpus)
+    cut = functools.partial(_cut, num_dpus=num_dpus)
+    if by == "time":
+        columns = jax.tree.map(cut, transitions)
+        return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
+    order, runs = _by_entry(transitions, num_states, num_actions, num_dpus, lanes)
+
+    def sort(column: ArrayLike) -> ArrayLike:
+        on_host = isinstance(column, np.ndarray) and isinstance(order, np.ndarray)
+        return column[order] if on_host else jnp.asarray(column)[order]
+
+    columns = jax.tree.map(lambda column: cut(sort(column)), transitions)
+    return Chunks(columns, jnp.asarray(lengths), num_states, num_actions, lanes, runs)
+
+
+def check_log(
+    transitions: TabularTransition, num_dpus: int, num_states: int, num_actions: int
+) -> int:
+    """Check arguments of `partition`, and return the number of rows, N."""
     shapes = {np.shape(column) for column in jax.tree.leaves(transitions)}
     if len(shapes) != 1 or len(next(iter(shapes))) != 1:
         raise ValueError(f"transitions must be columns [N] of one length, got shapes {shapes}")
@@ -81,32 +107,40 @@ def partition(
     whole("num_states", num_states, 1)
     whole("num_actions", num_actions, 1, MAX_ACTIONS)
     whole("num_states * num_actions", num_states * num_actions, 1, 2**31 - 1)
-    whole("lanes", lanes, 1)
     check_indices(transitions, num_states, num_actions)
-    lengths = chunk_lengths(num_rows, num_dpus)
-    cut = functools.partial(_cut, num_dpus=num_dpus)
-    if by == "time":
-        columns = jax.tree.map(cut, transitions)
-        return Chunks(columns, jnp.asarray(lengths), num_states, num_actions)
-    order, runs = _by_entry(transitions, num_states, num_actions, num_dpus, lanes)
-    columns = jax.tree.map(lambda column: cut(jnp.asarray(column)[order]), transitions)
-    return Chunks(columns, jnp.asarray(lengths), num_states, num_actions, lanes, runs)
+    return num_rows
 
 
-def _cut(column: Array, num_dpus: int) -> Array:
+def _cut(column: ArrayLike, num_dpus: int) -> Array:
     """Cut a column [N] into [D, T]; a shorter chunk ends with the next transition, or the last.
 
     By reshapes alone: an index of the rows would take more memory than a column, and longer.
     """
-    column = jnp.asarray(column)
+    column = column if isinstance(column, np.ndarray) else jnp.asarray(column)
     rest, longer = divmod(column.shape[0], num_dpus)
-    if not longer:
-        return column.reshape(num_dpus, rest)
     split = longer * (rest + 1)
-    shorter = column[split:].reshape(-1, rest)
+    first, shorter = column[:split].reshape(longer, rest + 1), column[split:].reshape(-1, rest)
+    if isinstance(column, np.ndarray):
+        # One array and no intermediate columns, because a log may nearly fill the memory.
+        chunks = _empty(num_dpus, rest + bool(longer), column.dtype)
+        chunks[longer:, :rest] = shorter
+        if longer:
+            chunks[:longer] = first
+            chunks[longer:, rest] = np.append(shorter[1:, 0], column[-1])
+        return jax.device_put(chunks)  # jnp.asarray would copy
+    if not longer:
+        return shorter
     behind = jnp.append(shorter[1:, 0], column[-1])
     padded = jnp.concatenate([shorter, behind[:, None]], axis=1)
-    return jnp.concatenate([column[:split].reshape(longer, rest + 1), padded])
+    return jnp.concatenate([first, padded])
+
+
+def _empty(rows: int, length: int, dtype: np.dtype) -> np.ndarray:
+    """Return an uninitialised array, aligned so that jax takes it over without a copy."""
+    size = rows * length * dtype.itemsize
+    buffer = np.empty(size + _ALIGNMENT, np.uint8)
+    begin = -buffer.ctypes.data % _ALIGNMENT
+    return buffer[begin : begin + size].view(dtype).reshape(rows, length)
 
 
 def _by_entry(
@@ -141,5 +175,17 @@ def record_bytes(entries: int, num_actions: int, rewards: Array) -> int:
     """
     wide = entries > 65_536 or num_actions > 256
     if not wide and not isinstance(rewards, jax.core.Tracer):
-        wide = len(np.unique(np.asarray(rewards).view(np.uint32))) > CODEBOOK
+        wide = _distinct_exceed(np.asarray(rewards).reshape(-1), CODEBOOK)
     return 16 if wide else 8
+
+
+def _distinct_exceed(rewards: np.ndarray, limit: int) -> bool:
+    """Return whether float32 [N] holds more distinct bit patterns than `limit`."""
+    found = np.empty(0, np.uint32)
+    for start in range(0, len(rewards), _BLOCK):
+        # By blocks: a sort of all rewards takes several times their memory.
+        block = rewards[start : start + _BLOCK].view(np.uint32)
+        found = np.union1d(found, block)
+        if len(found) > limit:
+            return True
+    return False

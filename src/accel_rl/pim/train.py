@@ -157,7 +157,8 @@ def _train(
         bound = weight_bound(schedule.merge, parts, rows * num_passes)
         alpha = nx.decode_rate(c.alpha)
         if runs is None:
-            merged = _merge(schedule.merge, bound, backend.mesh, tables, table, visits, alpha)
+            how = schedule.merge, bound, backend.mesh
+            merged = merge_on_mesh(*how, tables, table, visits, alpha)
         else:
             form = merge_native.merge_runs if _has_native_merge(backend.mesh) else merge_runs
             each = functools.partial(form, schedule.merge, bound=bound)
@@ -180,9 +181,10 @@ def _train(
     return TrainResult(tables, rule.values(tables), history, effective)
 
 
-def _merge(
+def merge_on_mesh(
     name: str, bound: int, mesh: Mesh, tables: Array, base: Array, visits: Array, alpha: Array
 ) -> Array:
+    """Merge tables [D, E] as `merge_tables`, natively if all devices of the mesh are CPUs."""
     chosen = merge_native.merge_tables if _has_native_merge(mesh) else merge_tables
 
     def merge(tables: Array, base: Array, visits: Array, alpha: Array) -> Array:
