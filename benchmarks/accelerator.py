@@ -4,14 +4,15 @@
                                      [--out DIR]
 
 From a plain checkout, under any Python that has jax 0.10 or 0.11 (for CUDA, ROCm, TPU or CPU),
-flax, optax, chex, gymnax, pydantic and rich; nothing of ours is compiled, and no network is needed.
-flashbax, torchrl and brax are measured where they import.
+flax, optax, chex, gymnax, six (which gymnax imports and does not require), pydantic and rich, with
+what these require; nothing of ours is compiled, and no network is needed. flashbax, torchrl and
+brax are measured where they import.
 Each part runs in a process of its own for as many seconds as it is given. What it measured is kept
 after every case, so that a part which crashes, hangs or is stopped keeps that; its claims are then
-null. `accelerator.json` is written after every part, a page (`report.html`) and a picture
-(`accelerator.png`) at the end, where matplotlib and jinja2 are there. `--dry-run` takes small
-sizes, to try all parts on a CPU: its speeds are no accelerator's, and no targets are claimed of
-them.
+null, as is that of a case for which no time was left. `accelerator.json` is written after every
+part, a page (`report.html`) and a picture (`accelerator.png`) at the end, where matplotlib and
+jinja2 are there. `--dry-run` takes small sizes, to try all parts on a CPU: its speeds are no
+accelerator's, and no targets are claimed of them.
 """
 
 import argparse
@@ -115,6 +116,7 @@ def measure(report: Report, options: argparse.Namespace, console: Console) -> No
             report.claims.append(_failed(name, why))
         report.write(options.out / JSON)
         console.print(f"{name}: {why or 'done'}, {time.monotonic() - began:.0f} s", highlight=False)
+    fast.add_shares(report)
 
 
 def _failed(name: str, why: str) -> Claim:

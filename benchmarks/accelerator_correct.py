@@ -16,37 +16,54 @@ from training_settings import SETTINGS
 
 from accel_rl import am, pim, replay, tabular, train
 from accel_rl.io import Checkpoints
+from accel_rl.replay.rank_based import rank_edges
 from accel_rl.testing import assert_inplace
 from accel_rl.types import TabularTransition
 from pim_emu import dpu_map, dpu_mesh
 
 PROPORTIONAL = ("wide", "rows", "pallas", "tree")
-COPIED_ON_CPU = ("wide", "pallas")  # by XLA, and by Pallas's interpreter
-BATCH, CALLS = 4096, 1024
+# Samplers whose probabilities are known before the draws, and those that estimate them.
+EXACT: dict[str, replay.MakeSampler] = {
+    "uniform": replay.uniform(),
+    **{f"PER, {form}": replay.prioritised(form) for form in PROPORTIONAL},
+    "rank-based": replay.rank_based(),
+}
+ESTIMATED = {
+    "AMPER-fr, match": replay.amper_fr(form="match"),
+    "AMPER-k, match": replay.amper_k(form="match"),
+}
+COPIED_ON_CPU = ("PER, wide", "PER, pallas")  # by XLA, and by Pallas's interpreter
+BATCH, CALLS = 4096, 8192  # 32 draws of each of 2^20 items
 FEW = 64  # in a batch whose arrays are smaller than those of the buffer
 CLASSES = 256  # of slots of alike mass, for chi-square
 LARGEST = 5.2  # of a standard normal: a right sampler fails in 2 of 10^7 runs
+PARTS = 16  # of all items, for draws by estimated probabilities
+NEAR = 0.02  # relative error of estimated probabilities over a part, beyond noise
 CLOSE = 1e-3  # of a training that computes in float32 elsewhere
 RULES = tuple(tabular.RULES)
 ORDERS, NUMERICS = ("SEQ", "STR", "RAN"), ("int32_scaled", "int32_pow2", "fp32")
 QUERIES = 20
+SEARCHES = tuple(
+    itertools.product(("uint32", "uint16", "uint8"), ("radii", "dont_cares"), ("xla", "pallas"))
+)
 
 
 def samplers(run: Run) -> None:
     """Draws of each sampler: by chi-square, with exact probabilities, in place."""
     capacity = run.size(2**14, 2**20)
-    weights = np.random.default_rng(1).lognormal(sigma=1.5, size=capacity).astype(np.float32)
-    for form in ("uniform", *PROPORTIONAL):
-        sampler = replay.uniform() if form == "uniform" else replay.prioritised(form)
-        law = np.ones_like(weights) if form == "uniform" else weights
-        memory = replay.make(np.int32(0), capacity, BATCH, sampler, stratified=False)
-        calls = run.size(16, CALLS if form != "tree" else 64)
-        run.case(f"draws by {form}", functools.partial(_draws, run, form, memory, law, calls))
-        if form not in COPIED_ON_CPU or cpu() != jax.devices()[0]:
+    for name, sampler in EXACT.items():
+        # The tree reads 20 levels, one after the other; Pallas's interpreter is slow.
+        full, small = (1024 if "tree" in name else CALLS), (16 if "pallas" in name else 128)
+        draws = functools.partial(_draws, run, name, capacity, run.size(small, full))
+        run.case(f"draws by {name}", draws)
+        if name != "rank-based" and (name not in COPIED_ON_CPU or cpu() != jax.devices()[0]):
             few = replay.make(np.int32(0), run.size(2**16, capacity), FEW, sampler)
-            run.case(f"{form} in place", functools.partial(_in_place, run, form, few))
-    for name in ("amper_fr", "amper_k", "rank_based"):
-        run.case(f"draws by {name}", functools.partial(_as_on_cpu, run, name, weights))
+            run.case(f"{name} in place", functools.partial(_in_place, run, name, few))
+    for name in ESTIMATED:
+        shares = functools.partial(_shares, run, name, capacity, run.size(1024, CALLS))
+        run.case(f"draws by {name}", shares)
+    for name in ("rank-based", *ESTIMATED):
+        run.case(f"{name} on the CPU", functools.partial(_as_on_cpu, run, name, capacity))
 
 
 def _filled(memory: replay.Replay, priorities: Any, **hyper: float) -> Any:
@@ -54,42 +71,99 @@ def _filled(memory: replay.Replay, priorities: Any, **hyper: float) -> Any:
     return memory.add(state, jnp.arange(len(priorities), dtype=jnp.int32), priorities)
 
 
-def _draws(run: Run, form: str, memory: replay.Replay, law: np.ndarray, calls: int) -> None:
-    hyper = {} if form == "uniform" else {"alpha": 1.0}
+def _heavy_tailed(capacity: int) -> np.ndarray:
+    return np.random.default_rng(1).lognormal(sigma=1.5, size=capacity).astype(np.float32)
+
+
+def _permuted(capacity: int) -> np.ndarray:
+    """Return 0, 1, ... shuffled: priorities whose ranks do not depend on a sort of equals."""
+    return np.random.default_rng(1).permutation(capacity)
+
+
+def _law(name: str, capacity: int) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+    """Return priorities, probabilities up to a factor, and hyper-parameters."""
+    heavy = _heavy_tailed(capacity)
+    if name == "uniform":
+        return heavy, np.ones(capacity), {}
+    if name != "rank-based":
+        return heavy, heavy.astype(float), {"alpha": 1.0}
+    ranks, edges = _permuted(capacity), rank_edges(capacity)
+    density = np.repeat(((edges[1:] + edges[:-1] + 1) / 2) ** -0.7, np.diff(edges))
+    return np.float32(capacity - ranks), density[ranks], {"alpha": 0.7}
+
+
+def _draws(run: Run, name: str, capacity: int, calls: int) -> None:
+    memory = replay.make(np.int32(0), capacity, BATCH, EXACT[name], stratified=False)
+    priorities, law, hyper = _law(name, capacity)
+    exact = law / law.sum()
 
     @jax.jit
-    def draw(priorities: jax.Array) -> Any:
-        def step(state: Any, key: jax.Array) -> Any:
+    def draw(priorities: jax.Array, exact: jax.Array) -> Any:
+        state = _filled(memory, priorities, **hyper)
+
+        def step(carry: Any, key: jax.Array) -> Any:
+            counts, error = carry
             drawn = memory.sample(state, key)
-            return state, (drawn.indices, drawn.probabilities)
+            errors = jnp.abs(drawn.probabilities / exact[drawn.indices] - 1)
+            return (counts.at[drawn.indices].add(1), jnp.maximum(error, errors.max())), None
 
-        keys = jax.random.split(jax.random.key(2), calls)
-        return jax.lax.scan(step, _filled(memory, priorities, **hyper), keys)[1]
+        carry = jnp.zeros(capacity, jnp.int32), jnp.float32(0)
+        return jax.lax.scan(step, carry, jax.random.split(jax.random.key(2), calls))[0]
 
-    slots, found = map(np.asarray, draw(law))
-    exact = law.astype(float) / law.sum(dtype=float)
-    error = np.abs(found / exact[slots] - 1).max()
-    run.expect(f"{form}: probabilities against float64, relative", error, 1e-4)
+    drawn, error = map(np.asarray, draw(priorities, exact.astype(np.float32)))
+    run.expect(f"{name}: probabilities against float64, relative", float(error), 1e-4)
+    number = calls * BATCH
     ends = np.cumsum(exact)
     classes = np.minimum((ends - exact / 2) * CLASSES, CLASSES - 1).astype(int)
-    expected = np.bincount(classes, exact, CLASSES) * slots.size
-    counts = np.bincount(classes[slots.ravel()], minlength=CLASSES)
+    expected = np.bincount(classes, exact, CLASSES) * number
+    counts = np.bincount(classes, drawn, CLASSES)
     some = expected > 0  # one heavy item may take the place of several classes
     degrees = some.sum() - 1
     per_degree = ((counts - expected)[some] ** 2 / expected[some]).sum() / degrees
     run.report.add(
-        f"draws by {form}", "accelerator", "chi^2 per degree of freedom", "", [per_degree]
+        f"draws by {name}", "accelerator", "chi^2 per degree of freedom", "", [per_degree]
     )
     # Wilson and Hilferty: the cube root of a chi-square over its degrees is about normal.
     spread = 2 / (9 * degrees)
     normal = (per_degree ** (1 / 3) - (1 - spread)) / np.sqrt(spread)
-    run.expect(f"{form}: chi^2 of {slots.size:,} draws, as a normal deviate", abs(normal), LARGEST)
-    often = exact * slots.size > 30
-    missed = np.setdiff1d(np.flatnonzero(often), slots.ravel()).size
-    run.expect(f"{form}: items expected 30 times or more that were not drawn", missed)
+    run.expect(f"{name}: chi^2 of {number:,} draws, as a normal deviate", abs(normal), LARGEST)
+    missed = int(((exact * number > 30) & (drawn == 0)).sum())
+    run.expect(f"{name}: items expected 30 times or more that were not drawn", missed)
 
 
-def _in_place(run: Run, form: str, memory: replay.Replay) -> None:
+def _shares(run: Run, name: str, capacity: int, calls: int) -> None:
+    """Compare weighted shares of draws with shares of items, part by part."""
+    # No chi-square: the draws of a call share a candidate set, and probabilities are estimates,
+    # whose errors 2^25 draws would show. But a draw weighted by 1 / (N P) counts 1 / N for each
+    # item on average. Calls are independent, so their spread is the noise of that average. Coverage
+    # is that of parts, because an item may be in no set for hundreds of calls.
+    memory = replay.make(np.int32(0), capacity, BATCH, ESTIMATED[name])
+    slots, values = np.arange(capacity), _permuted(capacity)
+    # By place, by bit of the packed lines that a search returns, and by priority.
+    parts = np.int32([slots * PARTS // capacity, slots % PARTS, values * PARTS // capacity])
+
+    @jax.jit
+    def draw(priorities: jax.Array, parts: jax.Array) -> jax.Array:
+        state = _filled(memory, priorities)
+
+        def step(carry: None, key: jax.Array) -> Any:
+            drawn = memory.sample(state, key)
+            weights = PARTS / (BATCH * capacity) / drawn.probabilities
+            sums = jax.vmap(lambda part: jnp.zeros(PARTS).at[part].add(weights))
+            return carry, sums(parts[:, drawn.indices])
+
+        return jax.lax.scan(step, None, jax.random.split(jax.random.key(2), calls))[1]
+
+    found = np.asarray(draw(np.float32(values + 1), parts), float)  # [calls, 3, PARTS], of mean 1
+    error, noise = found.mean(axis=0) - 1, found.std(axis=0) / np.sqrt(calls)
+    for kind, each, spread in zip(("place", "bit", "priority"), error, noise, strict=True):
+        what = f"relative error of shares by {kind}"
+        run.report.add(f"draws by {name}", "accelerator", what, "", [np.abs(each).max()])
+        beyond = np.max(np.abs(each) - LARGEST * spread).clip(0)
+        run.expect(f"{name}: {what}, beyond {LARGEST} deviations of noise", beyond, NEAR)
+
+
+def _in_place(run: Run, name: str, memory: replay.Replay) -> None:
     def step(state: Any, item: jax.Array, key: jax.Array, priorities: jax.Array) -> Any:
         state = memory.add(state, item)
         drawn = memory.sample(state, key)
@@ -101,13 +175,13 @@ def _in_place(run: Run, form: str, memory: replay.Replay) -> None:
         copied = 0
     except AssertionError:
         copied = 1
-    run.expect(f"{form}: whole arrays are copied or rewritten in a step", copied)
+    run.expect(f"{name}: whole arrays are copied or rewritten in a step", copied)
 
 
-def _as_on_cpu(run: Run, name: str, priorities: np.ndarray) -> None:
+def _as_on_cpu(run: Run, name: str, capacity: int) -> None:
     """Compare slots for one key: powers and sums may round otherwise, and move a few."""
-    sampler = getattr(replay, name)(**({} if name == "rank_based" else {"form": "match"}))
-    memory = replay.make(np.int32(0), len(priorities), BATCH, sampler)
+    sampler = {**EXACT, **ESTIMATED}[name]
+    memory, priorities = replay.make(np.int32(0), capacity, BATCH, sampler), _heavy_tailed(capacity)
 
     def draw(priorities: jax.Array) -> jax.Array:
         return memory.sample(_filled(memory, priorities), jax.random.key(3)).indices
@@ -121,10 +195,8 @@ def _as_on_cpu(run: Run, name: str, priorities: np.ndarray) -> None:
 
 def searches(run: Run) -> None:
     """Search associative memory by both forms, and compare with NumPy."""
-    for dtype, kind, form in itertools.product(
-        (np.uint32, np.uint16, np.uint8), ("radii", "dont_cares"), ("xla", "pallas")
-    ):
-        name = f"search by {kind}, {np.dtype(dtype).name}, {form}"
+    for dtype, kind, form in SEARCHES:
+        name = f"search by {kind}, {dtype}, {form}"
         run.case(name, functools.partial(_search, run, name, dtype, kind, form))
 
 

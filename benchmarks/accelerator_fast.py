@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import replay_memories as memories
 from accelerator_run import ROUNDS, Run
-from common import warn
+from common import Report, warn
 from interpreter import Interpreter
 from replay_agreement import check_agreement
 from replay_calls import SCRIPT, TORCHRL, Torchrl
@@ -29,8 +29,15 @@ FORMS = ("wide", "rows", "pallas")
 OURS = {form: f"accel_rl PER, {form}" for form in FORMS}
 # The library's samplers by the names of the records.
 memories.SAMPLERS.update({OURS[form]: ("prioritised", {"form": form}) for form in FORMS})
+MATCHED: dict[str, tuple[str, dict[str, Any]]] = {
+    "accel_rl AMPER-fr, match": ("amper_fr", {"form": "match"}),
+    "accel_rl AMPER-k, match": ("amper_k", {"form": "match"}),
+    "accel_rl AMPER-fr, rejection": ("amper_fr", {"form": "rejection"}),
+}
+memories.SAMPLERS.update(MATCHED)
 RIVALS = (DOCUMENTED, REMEDY)
-LARGE, BATCH = 2**20, 256
+LARGE, BATCH, LARGE_BATCH = 2**20, 256, 4096
+COPY, PRODUCT = "copy", "product in float32, precision"
 CALLED = 100  # calls between two looks at the clock
 
 
@@ -49,7 +56,7 @@ def replay_steps(run: Run) -> None:
     small = 2**12
     sizes = [(run.size(small, LARGE), BATCH)]
     sizes += [(run.size(small, 2**17), BATCH), (run.size(small, 2**23), BATCH)]
-    sizes += [(run.size(small, LARGE), run.size(BATCH, 4096))]
+    sizes += [(run.size(small, LARGE), run.size(BATCH, LARGE_BATCH))]
     for number, (capacity, batch) in enumerate(dict.fromkeys(sizes)):
         systems = (*OURS.values(), UNIFORM, *RIVALS) if number == 0 else OURS.values()
         problem = Problem(capacity)
@@ -165,11 +172,7 @@ def match(run: Run) -> None:
     capacity = run.size(2**12, LARGE)
     problem = Problem(capacity)
     case = sampling_case(capacity, BATCH)
-    names = {"accel_rl AMPER-fr, match": ("amper_fr", {"form": "match"})}
-    names["accel_rl AMPER-k, match"] = ("amper_k", {"form": "match"})
-    names["accel_rl AMPER-fr, rejection"] = ("amper_fr", {"form": "rejection"})
-    memories.SAMPLERS.update(names)
-    for name in (*names, OURS["rows"], OURS["pallas"], UNIFORM):
+    for name in (*MATCHED, OURS["rows"], OURS["pallas"], UNIFORM):
         count = run.size(20, 500)
         make = functools.partial(sampling_loop, name, problem=problem, steps=count)
         _loop(run, case, name, BATCH, problem, make, count, BATCH_DRAWN)
@@ -201,15 +204,32 @@ def _limits(run: Run) -> None:
     size = run.size(2**20, 2**28)
     values = jnp.arange(size, dtype=jnp.float32)
     copy = jax.jit(lambda x: x + 1)
-    least = run.time("limits", "copy", "copy", 1, lambda: copy(values))
-    run.report.add("limits", "copy", "bytes read and written", "GB/s", [8e-3 * size / least])
+    least = run.time("limits", COPY, "copy", 1, lambda: copy(values))
+    run.report.add("limits", COPY, "bytes read and written", "GB/s", [8e-3 * size / least])
     width = run.size(256, 4096)
     left = jax.random.normal(jax.random.key(0), (width, width))
     for precision in ("highest", "default"):
         product = jax.jit(lambda x, precision=precision: jnp.matmul(x, x, precision=precision))
-        name = f"product in float32, precision {precision}"
+        name = f"{PRODUCT} {precision}"
         least = run.time("limits", name, "product", 1, lambda product=product: product(left))
         run.report.add("limits", name, "operations", "TFLOP/s", [2e-6 * width**3 / least])
+
+
+def add_shares(report: Report) -> None:
+    """Record the shares of the device's limits that trainings and tables reach.
+
+    The limits were measured by another process than these, so the whole report is needed.
+    """
+    # Trainings multiply in JAX's default precision.
+    for unit, limit, share in (
+        ("TFLOP/s", f"{PRODUCT} default", "share of the rate of matrix products"),
+        ("GB/s", COPY, "share of the rate of copies"),
+    ):
+        found = {each.place[:2]: each.value for each in report.records if each.unit == unit}
+        peak = found.get(("limits", limit))
+        for (case, system), value in found.items():
+            if peak is not None and case != "limits":
+                report.add(case, system, share, "", [value / peak])
 
 
 def tabular(run: Run) -> None:

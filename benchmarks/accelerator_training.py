@@ -39,9 +39,10 @@ def by_seeds(run: Run) -> None:
         makers: dict[str, Callable[..., Any]] = {LIBRARY: training_ours.make_train}
         makers |= {PLAIN: training_plain.make_train} if beside else {}
         case = training_case("DQN on CartPole-v1", seeds, num_envs)
+        program = functools.partial(training_ours.make_program, setting)
         for name, make in makers.items():
             made = functools.partial(make, setting, steps)
-            measure = functools.partial(_train, run, case, name, made, seeds, steps)
+            measure = functools.partial(_train, run, case, name, program, seeds, steps, made)
             run.case(f"{case}, {name}", measure)
         if beside:
             _training_targets(run, case)
@@ -52,8 +53,8 @@ def by_seeds(run: Run) -> None:
         for seeds in dict.fromkeys((1, run.size(1, 64))):
             case = training_case(f"{agent.upper()} on {environment}", seeds, 16)
             steps = 16 * run.size(80, 600)
-            function = functools.partial(_fused, agent, environment, 16, 512, steps)
-            run.case(case, functools.partial(_train, run, case, LIBRARY, function, seeds, steps))
+            program = functools.partial(_program, agent, environment, 16, 512)
+            run.case(case, functools.partial(_train, run, case, LIBRARY, program, seeds, steps))
 
 
 def brax(run: Run) -> None:
@@ -68,28 +69,54 @@ def brax(run: Run) -> None:
         case = training_case(f"SAC on {BRAX}", 1, num_envs)
         starts = 256  # two batches: an iteration of physics takes milliseconds
         steps = num_envs * (-(-starts // num_envs) + run.size(20, 200))
-        function = functools.partial(_fused, "sac", BRAX, num_envs, starts, steps, backend="spring")
-        run.case(case, functools.partial(_train, run, case, LIBRARY, function, 1, steps))
+        program = functools.partial(_program, "sac", BRAX, num_envs, starts, backend="spring")
+        run.case(case, functools.partial(_train, run, case, LIBRARY, program, 1, steps))
 
 
-def _fused(
-    agent: str, environment: str, num_envs: int, learning_starts: int, steps: int, **arguments: Any
-) -> Callable[[jax.Array], Any]:
+def _program(
+    agent: str, environment: str, num_envs: int, learning_starts: int, **arguments: Any
+) -> train.Program:
     env = envs.environment(environment, **arguments)
     made = getattr(agents, agent)(env.observation_space, env.action_space)
     capacity = max(16_384, 2 * num_envs)
     memory = replay.make(train.example(env, made), capacity, 128, num_envs=num_envs)
-    program = train.make(env, made, memory, num_envs=num_envs, learning_starts=learning_starts)
-    return train.fused(program, steps)
+    return train.make(env, made, memory, num_envs=num_envs, learning_starts=learning_starts)
 
 
-def _train(run: Run, case: str, name: str, make: Callable[[], Any], seeds: int, steps: int) -> None:
+def _train(
+    run: Run,
+    case: str,
+    name: str,
+    make_program: Callable[[], train.Program],
+    seeds: int,
+    steps: int,
+    make_train: Callable[[], Any] | None = None,
+) -> None:
+    """Time a program fused, or another training that does the same updates."""
     keys = jax.random.split(jax.random.key(0), seeds)
+    program = make_program()
+    trained = train.fused(program, steps) if make_train is None else make_train()
     began = time.perf_counter()
-    compiled = jax.jit(jax.vmap(make())).lower(keys).compile()
+    compiled = jax.jit(jax.vmap(trained)).lower(keys).compile()
     run.report.add(case, name, "compile", "s", [time.perf_counter() - began])
     least = run.time(case, name, "environment step", seeds * steps, lambda: compiled(keys))
     run.report.add(case, name, "environment steps", "M/s", [1 / least])
+    schedule = program.schedule
+    updates = schedule.updates * (steps // schedule.steps - schedule.warmup)
+    rate = updates / steps / least  # M/s
+    run.report.add(case, name, "updates", "k/s", [1e3 * rate])
+    performed = 1e-6 * rate * _operations(program)
+    run.report.add(case, name, "operations of updates", "TFLOP/s", [performed])
+
+
+def _operations(program: train.Program) -> float:
+    """Return XLA's count of the operations of one update."""
+    # XLA counts the body of a loop once, so a count of the whole training would be far too low.
+    agent, memory, key = program.agent, program.require_replay(), jax.random.key(0)
+    drawn = jax.eval_shape(lambda: memory.sample(memory.init(), key, 1.0, 1.0))
+    state = jax.eval_shape(agent.init, key)
+    analysis = jax.jit(agent.learn).lower(state, drawn.batch, drawn.weights, key).cost_analysis()
+    return float(analysis["flops"])
 
 
 def _training_targets(run: Run, case: str) -> None:

@@ -6,7 +6,8 @@
 representation, so that what a GPU cannot take is found without one. Recorded of each: the time of
 tracing and lowering, the size of the StableHLO module, the custom calls in it, and how many leaves
 of the donated state the module may write in place (those that it reads at all). Nothing is compiled
-for a GPU, and nothing is run. C kernels are switched off, as a GPU has none.
+for a GPU, and nothing is run. C kernels are switched off, as a GPU has none. The programs are those
+of `accelerator.py`, with the forms that a GPU runs: "auto" would be resolved for the CPU.
 """
 
 import argparse
@@ -16,39 +17,51 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 os.environ["ACCEL_RL_KERNELS"] = ""
 
+import accelerator_correct as correct
+import accelerator_fast as fast
 import jax
 import jax.numpy as jnp
 import numpy as np
+import training_ours
 from common import Claim, Report
 from jax import export
 from rich.console import Console
+from training_settings import SETTINGS
 
 from accel_rl import am, experiment, pim, replay, tabular, train
 from accel_rl.types import PyTree, TabularTransition, Transition
 from pim_emu import dpu_mesh
 
 PACKAGES = ("jax", "jaxlib", "accel-rl")
-CAPACITY, BATCH, SEEDS = 1 << 20, 256, 16
+CAPACITY, BATCH, SEEDS = fast.LARGE, fast.BATCH, 16
 DPUS, ROWS = 2_560, 100  # rows of each
 PLATFORM = "cuda"
 LOWERED = f"lowered for {PLATFORM}"
 LEAST_SHARE = 0.9
 TRITON = "__gpu$xla.gpu.triton"
-SAMPLERS: dict[str, Any] = {
-    **{name: name for name in ("uniform", "per", "rank_based", "amper_fr", "amper_k")},
-    **{f"per, {form}": replay.prioritised(form) for form in ("wide", "rows", "pallas")},
+KEY = jax.eval_shape(lambda: jax.random.key(0))
+SAMPLERS = {
+    **correct.EXACT,
+    **correct.ESTIMATED,
+    "AMPER-fr, rejection": replay.amper_fr(form="rejection"),  # timed beside the search
 }
-QUICK = ("replay, per", "associative memory, radius, pallas", "dqn on CartPole-v1, 16 seeds")
+QUICK = (
+    "replay, PER, wide",
+    "associative memory, radii, uint32, pallas",
+    "dqn on CartPole-v1, 16 seeds",
+)
+WIDE, MATCH = "replay.form=wide", "replay.form=match"
 TRAININGS = (
     ("dqn", "CartPole-v1", ()),
-    ("dqn", "CartPole-v1", ("replay.sampler=per",)),
-    ("dqn", "CartPole-v1", ("replay.sampler=amper_fr",)),
+    ("dqn", "CartPole-v1", ("replay.sampler=per", WIDE)),
+    ("dqn", "CartPole-v1", ("replay.sampler=amper_fr", MATCH)),
+    ("dqn", "CartPole-v1", ("replay.sampler=amper_k", MATCH)),
     ("dqn", "Breakout-MinAtar", ()),
-    ("rainbow", "CartPole-v1", ()),
+    ("rainbow", "CartPole-v1", (WIDE,)),
     ("ddpg", "Pendulum-v1", ()),
     ("td3", "Pendulum-v1", ()),
     ("sac", "Pendulum-v1", ()),
@@ -83,43 +96,49 @@ class Lowered(NamedTuple):
 
 def replay_cases() -> list[Case]:
     """Add an item, sample a batch and write back priorities."""
+    found = [replay_case(name) for name in SAMPLERS]
+    for form in fast.FORMS:
+        found += [replay_case(f"PER, {form}", batch_size=fast.LARGE_BATCH)]
+        found += [replay_case(f"PER, {form}", seeds=SEEDS)]
+    return found
+
+
+def replay_case(name: str, batch_size: int = BATCH, seeds: int | None = None) -> Case:
+    """Return a step of one buffer, or of several through `vmap`."""
     item = Transition(
         jnp.zeros(4), jnp.int32(0), jnp.float32(0), jnp.float32(1), None, jnp.zeros(4)
     )
-    found = []
-    for name, sampler in SAMPLERS.items():
-        memory = replay.make(item, CAPACITY, BATCH, sampler)
+    memory = replay.make(item, CAPACITY, batch_size, SAMPLERS[name])
 
-        def step(
-            state: PyTree, item: PyTree, key: jax.Array, priorities: jax.Array, memory=memory
-        ) -> PyTree:
-            state = memory.add(state, item)
-            sample = memory.sample(state, key, gamma=0.99)
-            return memory.update(state, sample, priorities), sample
+    def step(state: PyTree, item: PyTree, key: jax.Array, priorities: jax.Array) -> PyTree:
+        state = memory.add(state, item)
+        sample = memory.sample(state, key, gamma=0.99)
+        return memory.update(state, sample, priorities), sample
 
-        arguments = (
-            jax.eval_shape(memory.init),
-            item,
-            jax.eval_shape(lambda: jax.random.key(0)),
-            jax.ShapeDtypeStruct((BATCH,), jnp.float32),
-        )
-        found.append(Case(f"replay, {name}", step, arguments, donates=True))
-    return found
+    arguments = (
+        jax.eval_shape(memory.init),
+        item,
+        KEY,
+        jax.ShapeDtypeStruct((batch_size,), jnp.float32),
+    )
+    name = f"replay, {name}" + (f", batch {batch_size:,}" if batch_size != BATCH else "")
+    if seeds is None:
+        return Case(name, step, arguments, donates=True)
+    arguments = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((seeds, *leaf.shape), leaf.dtype), arguments
+    )
+    return Case(f"{name}, {seeds} seeds", jax.vmap(step), arguments, donates=True)
 
 
 def search_cases() -> list[Case]:
     """Search associative memory, by XLA and by the Pallas kernel."""
-    keys, pair = (jax.ShapeDtypeStruct((n,), jnp.uint32) for n in (CAPACITY, 20))
-    return [
-        Case(
-            f"associative memory, {kind}, {form}",
-            functools.partial(_search, name, form),
-            (keys, pair, pair),
-            donates=False,
-        )
-        for kind, name in (("radius", "radii"), ("ternary", "dont_cares"))
-        for form in ("xla", "pallas")
-    ]
+    found = []
+    for dtype, kind, form in correct.SEARCHES:
+        keys, pair = (jax.ShapeDtypeStruct((n,), dtype) for n in (CAPACITY, correct.QUERIES))
+        search = functools.partial(_search, kind, form)
+        name = f"associative memory, {kind}, {dtype}, {form}"
+        found.append(Case(name, search, (keys, pair, pair), donates=False))
+    return found
 
 
 def _search(
@@ -136,7 +155,7 @@ def training_cases() -> list[Case]:
         schedule = program.schedule
         steps = schedule.learning_starts + 4 * schedule.steps
         run = jax.vmap(train.fused(program, steps, period=steps))
-        keys = jax.eval_shape(lambda: jax.random.split(jax.random.key(0), SEEDS))
+        keys = jax.ShapeDtypeStruct((SEEDS,), KEY.dtype)
         name = ", ".join((f"{agent} on {environment}", *words, f"{SEEDS} seeds"))
         found.append(Case(name, run, (keys,), donates=False))
     return found
@@ -149,18 +168,39 @@ def tabular_cases() -> list[Case]:
     )
     chunks = pim.partition(log, DPUS, 64, 4)
     backend = pim.jax_backend(dpu_mesh(), "batched")
-    found = []
-    for numerics in ("fp32", "int32_scaled"):
-        rule = tabular.q_learning(tabular.make_numerics(numerics))
-        schedule = pim.MergeSchedule(passes=2)
-        run = functools.partial(pim.train, rule=rule, schedule=schedule, backend=backend)
-        found.append(Case(f"Q-learning, {DPUS:,} DPUs, {numerics}", run, (chunks,), donates=False))
+    schedule, found = pim.MergeSchedule(passes=2), []
+    for name, order, numerics in correct.tabular_cases(dry_run=False):
+        rule = tabular.make_rule(name, tabular.make_numerics(numerics))
+        run = functools.partial(
+            pim.train, rule=rule, schedule=schedule, order=order, backend=backend
+        )
+        case = f"{name}, {order}, {numerics}, {DPUS:,} DPUs"
+        found.append(Case(case, run, (chunks,), donates=False))
     return found
+
+
+def pipelined_cases() -> list[Case]:
+    """Learn from a batch, as pipelined executors do, and run a segment, as the composer does."""
+    program = training_ours.make_program(SETTINGS["A"])
+    memory = program.require_replay()
+    state = jax.eval_shape(program.init, KEY)
+    drawn = jax.eval_shape(lambda key: memory.sample(memory.init(), key, 1.0, 1.0), KEY)
+
+    def segment(state: PyTree, iterations: jax.Array) -> PyTree:
+        return program.segment(state, iterations, True)
+
+    learned = state.agent, drawn.batch, drawn.weights, KEY
+    iterations = jax.ShapeDtypeStruct((), jnp.int32)
+    return [
+        Case("dqn on CartPole-v1, learner", program.agent.learn, learned, donates=True),
+        Case("dqn on CartPole-v1, segment", segment, (state, iterations), donates=True),
+    ]
 
 
 def cases() -> list[Case]:
     """Return all programs."""
-    return [*replay_cases(), *search_cases(), *tabular_cases(), *training_cases()]
+    buffers = [*replay_cases(), *search_cases()]
+    return [*buffers, *tabular_cases(), *training_cases(), *pipelined_cases()]
 
 
 def lower(case: Case) -> Lowered:
@@ -190,7 +230,7 @@ def measure(report: Report, chosen: Sequence[Case]) -> None:
             shares.append(lowered.in_place / leaves)
     text = f"all {len(chosen)} programs are lowered; Pallas's kernels that are not Triton's alone"
     report.claims.append(Claim(text, float(foreign), 0.0, foreign == 0, sense="<="))
-    text = "least share of a buffer's leaves that may be written in place"
+    text = "least share of a state's leaves that may be written in place"
     report.claims.append(Claim(text, min(shares), LEAST_SHARE, min(shares) >= LEAST_SHARE))
 
 

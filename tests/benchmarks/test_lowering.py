@@ -18,7 +18,7 @@ def test_programs_are_lowered_for_a_gpu(tmp_path):
     report = json.loads(path.read_text())
     assert [claim["holds"] for claim in report["claims"]] == [True, True]
     found = {(each["case"], each["metric"]): each["value"] for each in report["records"]}
-    assert found["associative memory, radius, pallas", "kernels of Triton"] == 1
-    assert found["replay, per", "kernels of Triton"] == 0
-    assert found["replay, per", "leaves in place"] >= 15
+    assert found["associative memory, radii, uint32, pallas", "kernels of Triton"] == 1
+    assert found["replay, PER, wide", "kernels of Triton"] == 0
+    assert found["replay, PER, wide", "leaves in place"] >= 10
     assert found["dqn on CartPole-v1, 16 seeds", "StableHLO"] > 100

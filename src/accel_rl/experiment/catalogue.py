@@ -7,7 +7,6 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Union
 
-import docstring_parser
 import pydantic
 
 from accel_rl import agents, replay, tabular
@@ -167,6 +166,12 @@ def _configurable(kind: Any) -> Any:
 @functools.cache
 def documented(factory: Callable[..., object]) -> dict[str, str]:
     """Return the description of each argument in a factory's docstring, on one line."""
+    try:
+        import docstring_parser
+    except ImportError:
+        # A plain checkout may lack it, such as on a machine with an accelerator: settings work
+        # without descriptions, which only help and schemas show.
+        return {}
     found = docstring_parser.parse(inspect.getdoc(factory) or "").params
     return {each.arg_name: " ".join((each.description or "").split()).rstrip(".") for each in found}
 
