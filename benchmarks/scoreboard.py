@@ -4,9 +4,10 @@
 
 Runs the parts that have no file in `benchmarks/scoreboard` yet, one after the other, each as the
 command that a user types (`accel-rl train ...`), or as `scoreboard_sb3.py` by the interpreter of
-`--rivals`, and writes docs/scoreboard.md. A part takes up to an hour on two cores; one that was
-stopped goes on from its checkpoint (`accel-rl resume`) at the next run. What did not run is empty
-on the page. `--hours` starts no further part after so many; `--page` runs nothing.
+`--rivals`, and writes docs/scoreboard.md. Most parts take less than an hour on two cores; three of
+MinAtar's took 74 to 108 minutes beside other work, 40 to 51 of CPU time. A part that was stopped
+goes on from its checkpoint (`accel-rl resume`) at the next run. What did not run is empty on the
+page. `--hours` starts no further part after so many; `--page` runs nothing.
 
 A score is the mean of greedy episodes at the end. Wall and CPU time are of the whole command: ours
 with compilation and evaluation, SB3's without its evaluation.
@@ -14,6 +15,7 @@ with compilation and evaluation, SB3's without its evaluation.
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -41,10 +43,27 @@ HEAD = """\
 Made by `python benchmarks/scoreboard.py`, from its files in `benchmarks/scoreboard`: what each
 agent's presets reach, as a user gets it by the command in the last column. Do not edit. Scores are
 means of greedy episodes after the last step: over seeds the inter-quartile mean with a 95 %
-bootstrap interval, of three seeds the mean with the lowest and the highest. Empty: not run yet.
+bootstrap interval, of three seeds the mean with the lowest and the highest. Rows without a score
+have not run yet, for want of machine time: a part can take more than an hour on two cores.
+
 Times are of the slowest seed, or of all where seeds train at once, with what else the machine did:
-compare CPU time. They are empty where a run was stopped for a while.
+compare CPU time. Ours include compilation and evaluation, SB3's neither its start nor evaluation.
+They are empty where a run was stopped for a while.
+
+The threshold of an environment is three quarters of the way from the lowest evaluation in its rows
+to the highest one at the end, by means over seeds. Beside it is the time of the first evaluation
+that reaches it; there is one after each tenth of the steps. It is empty where none does. Runs
+before 29 November 2026 recorded no CPU time of evaluations.
+
+SB3 runs on this machine with the hyper-parameters of our presets; its Pendulum is Gymnasium's, its
+Breakout-MinAtar the same gymnax game as ours, and its DQN has a Huber loss and no double learning.
+CleanRL's scores are published ones only: its newest package, 1.2.0, pins gym 0.23, which has no v5
+of MuJoCo, and needs a Python below 3.11.
 """
+COLUMNS = (
+    "environment", "agent", "steps", "seeds", "score", "wall s", "CPU s",
+    "threshold", "wall s to it", "CPU s to it", "command",
+)  # fmt: skip
 
 
 def train(part: Part) -> dict[str, Any]:
@@ -52,9 +71,13 @@ def train(part: Part) -> dict[str, Any]:
     folder = RUNS / part.name
     started = (folder / "run.json").is_file()
     words = ["resume", str(folder)] if started else ["train", *part.command, "--out", str(folder)]
+    metrics, spent = folder / "metrics.jsonl", []
     if not (folder / RESULTS).is_file():
-        subprocess.run([sys.executable, "-m", "accel_rl", *words], check=True)
-    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        spent = follow([sys.executable, "-m", "accel_rl", *words], metrics)
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    if not started:
+        for row, seconds in zip(rows, spent, strict=True):
+            row["cpu_seconds"] = seconds
     scored = [row for row in rows if row["evaluation"] is not None]
     last = scored[-1].get("per_seed", {"evaluation": [scored[-1]["evaluation"]]})
     # Of what ran before it was stopped, and of the pause, nothing is known.
@@ -85,9 +108,35 @@ def train_rival(part: Part, interpreter: str) -> dict[str, Any]:
     }
 
 
+def follow(command: Sequence[str], metrics: Path) -> list[float]:
+    """Run a command; return its CPU seconds at each line of `metrics`, to within half a second."""
+    spent: list[float] = []
+    with subprocess.Popen(command) as process:
+        running = True
+        while running:
+            time.sleep(0.5)
+            # The kernel keeps the times of an ended process until `poll` has seen the end.
+            times = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+            seconds = sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+            running = process.poll() is None
+            lines = metrics.read_bytes().count(b"\n") if metrics.is_file() else 0
+            spent += [seconds] * (lines - len(spent))
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return spent
+
+
 def course(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the curve of rows with an evaluation, and the wall time to the last."""
-    curve = [[row["steps"], row["evaluation"], round(row["seconds"], 1)] for row in rows]
+    curve = [
+        [
+            row["steps"],
+            row["evaluation"],
+            round(row["seconds"], 1),
+            round(row["cpu_seconds"], 1) if "cpu_seconds" in row else None,
+        ]
+        for row in rows
+    ]
     return {"curve": curve, "wall_seconds": rows[-1]["seconds"]}
 
 
@@ -135,15 +184,19 @@ def page() -> str:
         family = cases.setdefault(part.family, {})
         family.setdefault((part.environment, part.system), []).append(part)
     for family, rows in cases.items():
-        lines += [f"## {family}", ""]
-        lines += ["| environment | agent | steps | seeds | score | wall s | CPU s | command |"]
-        lines += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
+        lines += [f"## {family}", "", f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}"]
+        found = {case: list(filter(None, map(kept, group))) for case, group in rows.items()}
         for (environment, system), group in rows.items():
-            lines.append(line(environment, system, group))
+            if here := found[environment, system]:
+                others = [found[case] for case in rows if case[0] == environment and found[case]]
+                lines.append(line(environment, system, here, threshold(others)))
+            else:
+                command = "" if group[0].rival else f"`accel-rl train {' '.join(group[0].command)}`"
+                lines.append(f"| {environment} | {system} |{' |' * (len(COLUMNS) - 3)} {command} |")
         lines.append("")
         theirs = [each for each in published() if each.family == family]
         if theirs:
-            lines += ["Published by others, mostly for more steps, not run here:", ""]
+            lines += ["Published by others, mostly for more steps:", ""]
             lines += ["| environment | agent | steps | score | source |", f"|{' --- |' * 5}"]
             for each in theirs:
                 cells = each.environment, each.agent, f"{each.steps:,}", each.score, each.source
@@ -152,19 +205,41 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def line(environment: str, system: str, group: Sequence[Part]) -> str:
+def mean_curve(found: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return rows of a case's steps, mean evaluation, and the slowest part's wall and CPU seconds.
+
+    Times that are not known are NaN.
+    """
+    curves = np.array([[[*row, None][:4] for row in each["curve"]] for each in found], np.float64)
+    if any(each["wall_seconds"] is None for each in found):
+        curves[..., 2:] = np.nan
+    return np.concatenate([curves[..., :2].mean(0), curves[..., 2:].max(0)], axis=1)
+
+
+def threshold(cases: Sequence[Sequence[Mapping[str, Any]]]) -> float:
+    """Return the score to reach in an environment: 75 % of the way to the best last evaluation."""
+    curves = [mean_curve(found) for found in cases]
+    lowest = min(curve[:, 1].min() for curve in curves)
+    return float(lowest + 0.75 * (max(curve[-1, 1] for curve in curves) - lowest))
+
+
+def line(
+    environment: str, system: str, found: Sequence[Mapping[str, Any]], threshold: float
+) -> str:
     """Return the row of one agent in one environment."""
-    found = [each for part in group if (each := kept(part)) is not None]
-    if not found:
-        command = "" if group[0].rival else f"`accel-rl train {' '.join(group[0].command)}`"
-        return f"| {environment} | {system} | | | | | | {command} |"
+    curve = mean_curve(found)
+    reached = np.append(curve[curve[:, 1] >= threshold], [[np.nan] * 4], axis=0)[0]
+    whole = [
+        max((each[name] for each in found if each[name] is not None), default=np.nan)
+        for name in ("wall_seconds", "cpu_seconds")
+    ]
+    times = [*whole, *reached[2:]]
+    wall, cpu, *rest = ("" if np.isnan(each) else f"{each:,.0f}" for each in times)
     scores = [value for each in found for value in each["scores"]]
-    times = []
-    for name in ("wall_seconds", "cpu_seconds"):
-        longest = max((each[name] for each in found if each[name] is not None), default=None)
-        times.append("" if longest is None else f"{longest:,.0f}")
-    steps, command = f"{found[0]['curve'][-1][0]:,}", f"`{found[0]['command']}`"
-    cells = environment, system, steps, str(len(scores)), score(scores), *times, command
+    cells = (
+        environment, system, f"{curve[-1, 0]:,.0f}", str(len(scores)), score(scores), wall, cpu,
+        f"{threshold:,.1f}", *rest, f"`{found[0]['command']}`",
+    )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 
 

@@ -1,4 +1,4 @@
-"""Parts of the scoreboard: a training of one seed or of several, an hour or less on two cores."""
+"""Parts of the scoreboard: a training of one seed or of several."""
 
 import dataclasses
 from typing import NamedTuple
@@ -62,15 +62,23 @@ def parts() -> list[Part]:
             command = (agent.lower(), environment, "--seeds", str(seeds), *words)
             found.append(Part(family, environment, agent, command, seeds=seeds))
 
+    def add_sb3(family: str, environment: str, agent: str, *words: str) -> None:
+        for seed in range(HOST_SEEDS):
+            command = (agent.lower(), environment, "--seed", str(seed), *words)
+            found.append(Part(family, environment, f"SB3 {agent}", command, seed))
+
     for environment in CONTINUOUS:
         add_continuous("Classic control", environment, 8)
+        if environment == "Pendulum-v1":
+            for agent in ("SAC", "TD3"):
+                add_sb3("Classic control", environment, agent, "--steps", "10000")
     add_continuous("Classic control", LANDER, 3, "--steps", "100000")
     for environment in MUJOCO:
         for agent in ("SAC", "TD3"):
             for seed in range(HOST_SEEDS):
                 words = (agent.lower(), environment, "--seed", str(seed))
                 found.append(Part("MuJoCo", environment, agent, words, seed))
-                found.append(Part("MuJoCo", environment, f"SB3 {agent}", words, seed))
+            add_sb3("MuJoCo", environment, agent)
     for game in MINATAR:
         environment = f"{game}-MinAtar"
         for agent, words in AGENTS.items():
@@ -85,6 +93,8 @@ def parts() -> list[Part]:
         for system, (agent, *words) in ablations.items():
             command = (agent, environment, *words, "--seeds", "5", "--steps", str(ABLATED_STEPS))
             found.append(Part("Rainbow's components", environment, system, command, seeds=5))
+        if game == "Breakout":
+            add_sb3("Rainbow's components", environment, "DQN", "--steps", str(ABLATED_STEPS))
     for environment in BRAX:
         add_continuous("Brax", environment, 3, "--steps", "100000")
     return found
