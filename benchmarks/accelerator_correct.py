@@ -3,6 +3,7 @@
 import functools
 import itertools
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from training_settings import SETTINGS
 
 from accel_rl import am, pim, replay, tabular, train
 from accel_rl.io import Checkpoints
+from accel_rl.replay.form_choice import fastest
+from accel_rl.replay.prioritised import ON_ACCELERATORS
 from accel_rl.replay.rank_based import rank_edges
 from accel_rl.testing import assert_inplace
 from accel_rl.types import TabularTransition
@@ -62,6 +65,7 @@ def samplers(run: Run) -> None:
     for name in ESTIMATED:
         shares = functools.partial(_shares, run, name, capacity, run.size(1024, CALLS))
         run.case(f"draws by {name}", shares)
+    run.case("form of PER by auto", functools.partial(_chosen, run, capacity))
     for name in ("rank-based", *ESTIMATED):
         run.case(f"{name} on the CPU", functools.partial(_as_on_cpu, run, name, capacity))
 
@@ -161,6 +165,18 @@ def _shares(run: Run, name: str, capacity: int, calls: int) -> None:
         run.report.add(f"draws by {name}", "accelerator", what, "", [np.abs(each).max()])
         beyond = np.max(np.abs(each) - LARGEST * spread).clip(0)
         run.expect(f"{name}: {what}, beyond {LARGEST} deviations of noise", beyond, NEAR)
+
+
+def _chosen(run: Run, capacity: int) -> None:
+    """Choose the form of PER as "auto" does; in a dry run without the slow interpreter."""
+    ring = replay.Ring(capacity)
+    forms = ON_ACCELERATORS[: run.size(2, 3)]
+    makers = {form: functools.partial(replay.prioritised(form), ring, False) for form in forms}
+    with warnings.catch_warnings(record=True) as left_out:
+        warnings.simplefilter("always")
+        chosen = fastest(makers, ring)
+    run.report.add("form of PER by auto", chosen, f"chosen of {', '.join(forms)}", "", [1.0])
+    run.expect("forms of PER that auto leaves out", len(left_out))
 
 
 def _in_place(run: Run, name: str, memory: replay.Replay) -> None:

@@ -100,7 +100,16 @@ def replay_cases() -> list[Case]:
     for form in fast.FORMS:
         found += [replay_case(f"PER, {form}", batch_size=fast.LARGE_BATCH)]
         found += [replay_case(f"PER, {form}", seeds=SEEDS)]
-    return found
+    return [*found, fill_case()]
+
+
+def fill_case() -> Case:
+    """Return an addition of as many items as the buffer holds; sums are then made anew."""
+    memory = replay.make(np.int32(0), CAPACITY, BATCH, SAMPLERS["PER, rows"])
+    items = jax.ShapeDtypeStruct((CAPACITY,), np.int32)
+    priorities = jax.ShapeDtypeStruct((CAPACITY,), np.float32)
+    arguments = jax.eval_shape(memory.init), items, priorities
+    return Case("replay, PER, rows, filled", memory.add, arguments, donates=False)
 
 
 def replay_case(name: str, batch_size: int = BATCH, seeds: int | None = None) -> Case:

@@ -9,8 +9,8 @@ MinAtar's took 74 to 108 minutes beside other work, 40 to 51 of CPU time. A part
 goes on from its checkpoint (`accel-rl resume`) at the next run. What did not run is empty on the
 page. `--hours` starts no further part after so many; `--page` runs nothing.
 
-A score is the mean of greedy episodes at the end. Wall and CPU time are of the whole command: ours
-with compilation and evaluation, SB3's without its evaluation.
+A score is the mean of greedy episodes at the end. Wall and CPU time are of the whole command for
+ours, with compilation and evaluation, and of SB3's training alone.
 """
 
 import argparse
@@ -50,10 +50,10 @@ Times are of the slowest seed, or of all where seeds train at once, with what el
 compare CPU time. Ours include compilation and evaluation, SB3's neither its start nor evaluation.
 They are empty where a run was stopped for a while.
 
-The threshold of an environment is three quarters of the way from the lowest evaluation in its rows
-to the highest one at the end, by means over seeds. Beside it is the time of the first evaluation
-that reaches it; there is one after each tenth of the steps. It is empty where none does. Runs
-before 29 November 2026 recorded no CPU time of evaluations.
+The threshold of an environment in a table is three quarters of the way from the lowest evaluation
+in its rows to the highest one at the end, by means over seeds. Beside it is the time of the first
+evaluation that reaches it; there is one after each tenth of the steps. It is empty where none does.
+Runs before 29 November 2026 recorded no CPU time of evaluations.
 
 SB3 runs on this machine with the hyper-parameters of our presets; its Pendulum is Gymnasium's, its
 Breakout-MinAtar the same gymnax game as ours, and its DQN has a Huber loss and no double learning.

@@ -1,4 +1,4 @@
-"""Cache folder of the library, for compiled programs, builds and measured costs.
+"""Cache folder of the library, for compiled programs, builds, measured costs and forms.
 
 This module imports little, because `import accel_rl` imports it.
 """

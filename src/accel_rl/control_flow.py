@@ -27,7 +27,7 @@ def order_after(value: Array, computed: ArrayLike) -> Array:
 
 
 def write_nothing(array: Array, computed: ArrayLike) -> Array:
-    """Return `array`, unchanged, through a write of nothing once `computed` is known.
+    """Return `array` through a write that changes nothing, and waits for `computed`.
 
     In a branch of a `lax.cond`, XLA copies an array that is read, written and read again, unless a
     write follows the last of these reads.

@@ -69,7 +69,6 @@ def test_devices_that_are_not_jaxs_have_no_sheet():
     assert sheet_power(devices_of(wanted)["upmem"]) is None
 
 
-@pytest.mark.usefixtures("cpu")
 def test_sheets_are_read_only_where_joules_are_needed_and_no_watts_are_given(cpu):
     def found(**section):
         wanted = loaded(compose={**HOSTS, **section})

@@ -248,3 +248,13 @@ def test_a_compressed_copy_is_read_but_no_bomb(path):
         for name, data in content.items():
             archive.writestr(name, data + bytes(10**7) * (name == "action.npy"))
     assert_refused(path, "column action has 100001.. bytes, must have about 24")
+
+
+@pytest.mark.parametrize("packed", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_columns_that_may_unpack_beyond_their_size_are_refused(packed, path):
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", packed) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    assert_refused(path, "column header must be stored or deflated")

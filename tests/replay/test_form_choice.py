@@ -4,6 +4,7 @@ import json
 import time
 
 import jax
+import numpy as np
 import pytest
 
 from accel_rl import replay
@@ -19,6 +20,7 @@ RING = replay.Ring(300)
 def few_steps(monkeypatch, tmp_path):
     monkeypatch.setenv("ACCEL_RL_CACHE", str(tmp_path))
     monkeypatch.setattr(form_choice, "STEPS", 3)
+    monkeypatch.setattr(form_choice, "_chosen", {})
 
 
 def made(form, change=None):
@@ -51,10 +53,29 @@ def test_the_fastest_form_is_chosen_and_kept(tmp_path):
     assert fastest(forms, RING) == "rows"
     # Known now: for capacities up to the same power of two nothing is made or run.
     assert fastest(dict.fromkeys(forms, fail), replay.Ring(512)) == "rows"
+    form_choice._chosen.clear()  # as in the next process
+    assert fastest(dict.fromkeys(forms, fail), RING) == "rows"
     with pytest.raises(NotImplementedError):
         fastest(dict.fromkeys(forms, fail), replay.Ring(513))
-    (tmp_path / "forms.json").write_text("{")  # damaged: measured again
-    assert fastest(forms, RING) == "rows"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"x": []}'])
+def test_a_damaged_file_is_measured_again_and_replaced(text, tmp_path):
+    (tmp_path / "forms.json").write_text(text)
+    assert fastest({"rows": made("rows")}, RING) == "rows"
+    assert list(json.loads((tmp_path / "forms.json").read_text()).values()) == ["rows"]
+
+
+@pytest.mark.parametrize("form", ["rows", "pallas"])
+def test_a_whole_memory_is_filled_in_little_more_than_its_own(form):
+    """One gather of a row for each item would take the square of it."""
+    ring = replay.Ring(1 << 16)
+    sampler = prioritised(form)(ring, False)
+    state = jax.eval_shape(sampler.init)
+    weights = jax.ShapeDtypeStruct((ring.capacity,), np.float32)
+    first = jax.ShapeDtypeStruct((), np.int32)
+    memory = jax.jit(sampler.assign_range).lower(state, first, weights).compile().memory_analysis()
+    assert memory.temp_size_in_bytes <= 3 * 4 * ring.capacity
 
 
 def test_a_form_that_draws_other_items_is_left_out():

@@ -1,4 +1,4 @@
-"""Watts of devices: of the configuration, of the devices themselves, or of data sheets."""
+"""Watts of devices, from the configuration, from the devices themselves, or from data sheets."""
 
 import functools
 import tomllib

@@ -178,7 +178,9 @@ def _read_array(
 ) -> np.ndarray:
     """Read a one-dimensional array of at most `limit` bytes, or map it from the archive's file."""
     member = archive.getinfo(f"{name}.npy")
-    # The size is bounded before reading.
+    # The size is bounded before reading. zipfile unpacks no more than is read of these two alone.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise DatasetError(f"column {name} must be stored or deflated, not packed otherwise")
     if member.file_size > limit + _NPY_HEADER_LIMIT:
         raise DatasetError(f"column {name} has {member.file_size} bytes, must have about {limit}")
     with archive.open(member) as stream:

@@ -37,9 +37,9 @@ def train_streamed(
 ) -> TrainResult:
     """Train on a log by time as `train` does, with the rows of one group of DPUs in memory.
 
-    Bit-identical to `train(partition(...))`, in FP32 with native kernels. In each period the groups
-    train one after another from the table merged last, so the log is read once a period. Random
-    orders and rules cannot stream, because their streams are numbered over all DPUs.
+    Bit-identical to `train(partition(...))`; in FP32 only where merges are native. In each period
+    groups train one after another from the table merged last, so the log is read once a period.
+    Random orders and rules cannot stream, because their streams are numbered over all DPUs.
 
     Args:
       transitions: concrete columns [N] in the order of the log, from
@@ -81,9 +81,10 @@ def train_streamed(
     name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
     table = rule.init(num_states, num_actions)
+    visits: list[np.ndarray] = []  # of a pass, by groups
     for start in range(0, schedule.passes, schedule.period):
         num_passes = min(schedule.period, schedule.passes - start)
-        tables, visits = [], []
+        tables = []
         for first in range(0, num_dpus, group_size):
             dpus = slice(first, first + group_size)
             rows = slice(ends[first] - lengths[first], ends[dpus][-1])
@@ -102,7 +103,8 @@ def train_streamed(
                 tasklets=tasklets,
             )
             tables.append(np.asarray(result.tables).reshape(count, -1))
-            visits.append(_visits(columns, lengths[dpus], num_states, num_actions))
+            if start == 0:
+                visits.append(_visits(columns, lengths[dpus], num_states, num_actions))
         bound = weight_bound(schedule.merge, num_dpus, num_dpus * int(lengths[0]) * num_passes)
         table = _merge(
             schedule.merge,

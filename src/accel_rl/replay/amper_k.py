@@ -140,7 +140,8 @@ def _assign(state: AmperK, slots: Array, weights: Array) -> AmperK:
     old = stored[jnp.where(inside, slots, 0)]
     gone = jnp.where(inside & (old > 0), key_of(old), KEYS)
     come = jnp.where(inside & (weights > 0), key_of(weights), KEYS)
-    # Counts and their negative sum stay in one array, which no fusion computes from `stored` again.
+    # What removes or adds no weight counts at KEYS, so that this ends as minus their number: in the
+    # same array, because a fusion for a number alone would read `stored` again after its write.
     counts = state.counts.at[gone].add(-1, mode="promise_in_bounds")
     counts = counts.at[come].add(1, mode="promise_in_bounds")
     weights = order_after(weights, counts[0])  # which the read of `stored` has changed

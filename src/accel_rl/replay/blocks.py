@@ -44,16 +44,21 @@ def init(capacity: int, widest: int = MOST_BLOCK) -> Blocks:
 
 def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
     """Set weights at slots [n] without duplicates; ignore slots out of range."""
-    width = blocks.weights.shape[0] // blocks.sums.shape[0]
+    number, size = blocks.sums.shape[0], blocks.weights.shape[0]
+    width = size // number
     inside = (slots >= 0) & (slots < blocks.weights.shape[0])
     beyond = np.int32(blocks.weights.shape[0])
     # After the reads that an earlier call computed these from.
     weights = order_after(weights, jnp.stack([blocks.total, blocks.highest]))
     changed = blocks.weights.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
-    block = jnp.where(inside, slots, np.int32(0)) // np.int32(width)
-    rows = changed.reshape(-1, width).at[block].get(mode="promise_in_bounds")
-    sums = blocks.sums.at[block].set(rows.sum(axis=1), mode="promise_in_bounds")
-    peaks = blocks.peaks.at[block].set(rows.max(axis=1), mode="promise_in_bounds")
+    rows = changed.reshape(number, width)
+    if slots.shape[0] >= number:
+        sums, peaks = rows.sum(axis=1), rows.max(axis=1)
+    else:
+        block = jnp.where(inside, slots, np.int32(0)) // np.int32(width)
+        rows = rows.at[block].get(mode="promise_in_bounds")
+        sums = blocks.sums.at[block].set(rows.sum(axis=1), mode="promise_in_bounds")
+        peaks = blocks.peaks.at[block].set(rows.max(axis=1), mode="promise_in_bounds")
     total, highest = sums.sum(), peaks.max()
     return Blocks(write_nothing(changed, jnp.stack([total, highest])), sums, peaks, total, highest)
 

@@ -1,14 +1,13 @@
 """Choice among forms of prioritised replay by measurement on the device, kept in the cache folder.
 
-Which form is fastest depends on the accelerator and on the capacity, and no name of a platform
-tells. So the forms run a few steps each when a memory is made, once for a device and a power of two
-of the capacity.
+The fastest form depends on the accelerator and on the capacity, not on the platform alone. So each
+form runs a few steps when a memory is made, once for a device and a power of two of the capacity.
 """
 
 import json
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from accel_rl.replay.sampler import Sampler, Span
 from accel_rl.types import Array
 
 BATCH, STEPS, REPEATS = 256, 100, 3
-LEAST_ALIKE = 0.99  # share of slots that a form must draw as the first one, or a neighbour of these
+LEAST_ALIKE = 0.99  # share of its slots that a form must draw near those of the first form
+_chosen: dict[str, str] = {}  # by key: two memories of a process must not differ in their states
 
 
 def fastest(samplers: Mapping[str, Callable[[], Sampler]], ring: Ring) -> str:
@@ -37,34 +37,51 @@ def fastest(samplers: Mapping[str, Callable[[], Sampler]], ring: Ring) -> str:
     Args:
       samplers: makers of samplers, by form, which draw the same items for the same words.
       ring: sizes of the ring.
+
+    Raises:
+      Exception: of the first form, whichever it raises if it cannot run.
     """
     if jax.process_count() > 1:
         return next(iter(samplers))
-    path, key = cache_folder() / "forms.json", _key(samplers, ring)
-    known = _read(path)
-    if known.get(key) not in samplers:
-        # In a thread, which traces nothing: a memory may be made while a function is traced.
-        with ThreadPoolExecutor(1) as pool:
-            known[key] = pool.submit(_measured, samplers, ring).result()
-        _write(path, known)
-    return known[key]
+    device = jax.config.jax_default_device  # type: ignore[attr-defined]
+    key = _key(samplers, ring, device)
+    if key not in _chosen:
+        path = cache_folder() / "forms.json"
+        form = _read(path).get(key, "")
+        if form not in samplers:
+            # In a thread, which traces nothing: a memory may be made while a function is traced.
+            with ThreadPoolExecutor(1) as pool:
+                form, left_out = pool.submit(_measured, samplers, ring, device).result()
+            for reason in left_out:
+                warnings.warn(reason, stacklevel=2)
+            _write(path, {**_read(path), key: form})
+        _chosen[key] = form
+    return _chosen[key]
 
 
-def _measured(samplers: Mapping[str, Callable[[], Sampler]], ring: Ring) -> str:
-    seconds, expected = {}, None
+def _measured(
+    samplers: Mapping[str, Callable[[], Sampler]], ring: Ring, device: Any
+) -> tuple[str, list[str]]:
+    """Return the fastest form, and why others are left out."""
+    seconds: dict[str, float] = {}
+    expected, left_out = None, []
+    # Sums of float32 round more in large memories, and a draw may be off by some items.
+    near = 1 + (ring.capacity >> 20)
     for form, make in samplers.items():
         try:
-            seconds[form], slots = _run(make(), ring)
+            with jax.default_device(device):
+                taken, slots = _run(make(), ring)
         except Exception as error:  # of a compiler or a driver, whichever it raises
             if expected is None:
                 raise
-            warnings.warn(f"prioritised({form!r}) does not run here: {error}", stacklevel=4)
+            left_out.append(f"prioritised({form!r}) does not run here: {error}")
             continue
         expected = slots if expected is None else expected
-        if np.mean(np.abs(slots - expected) <= 1) < LEAST_ALIKE:
-            warnings.warn(f"prioritised({form!r}) draws other items here", stacklevel=4)
-            del seconds[form]
-    return min(seconds, key=seconds.__getitem__)
+        if np.mean(np.abs(slots - expected) <= near) < LEAST_ALIKE:
+            left_out.append(f"prioritised({form!r}) draws other items here")
+        else:
+            seconds[form] = taken
+    return min(seconds, key=seconds.__getitem__), left_out
 
 
 def _run(sampler: Sampler, ring: Ring) -> tuple[float, np.ndarray]:
@@ -91,8 +108,8 @@ def _run(sampler: Sampler, ring: Ring) -> tuple[float, np.ndarray]:
     return min(taken), slots
 
 
-def _key(samplers: Mapping[str, Callable[[], Sampler]], ring: Ring) -> str:
-    device = jax.devices()[0]
+def _key(samplers: Iterable[str], ring: Ring, device: Any) -> str:
+    device = device if isinstance(device, jax.Device) else jax.devices(device)[0]
     versions = f"jax {jax.__version__}, accel-rl {__version__}"
     octave = (ring.capacity - 1).bit_length()
     return f"{device.platform} {device.device_kind}, {versions}, {', '.join(samplers)}, 2^{octave}"
@@ -103,7 +120,8 @@ def _read(path: Path) -> dict[str, str]:
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    known = known if isinstance(known, dict) else {}
+    return {key: form for key, form in known.items() if isinstance(form, str)}
 
 
 def _write(path: Path, known: Mapping[str, str]) -> None:

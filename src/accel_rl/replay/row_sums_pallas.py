@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from accel_rl.replay import row_sums
 from accel_rl.replay.blocks import Blocks, around
 from accel_rl.replay.row_sums import NUM_WORDS, highest, init, leaves, total
 from accel_rl.types import Array, PyTree
@@ -21,6 +22,7 @@ from accel_rl.words import unit_float
 __all__ = ["NUM_WORDS", "assign", "assign_range", "draw", "highest", "init", "leaves", "total"]
 
 WARPS = 4
+MOST_SLOTS = 1024  # for the kernel, whose programs each compare all slots with their own
 
 
 def assign(state: Blocks, slots: Array, weights: Array) -> Blocks:
@@ -33,6 +35,8 @@ def assign(state: Blocks, slots: Array, weights: Array) -> Blocks:
 
 def assign_range(state: Blocks, first: Array, weights: Array, capacity: int) -> Blocks:
     """Set n consecutive slots, around the end of the capacity; n is at most the capacity."""
+    if weights.shape[0] > MOST_SLOTS:
+        return row_sums.assign_range(state, first, weights, capacity)
     return assign(state, around(first, weights.shape[0], capacity), weights)
 
 

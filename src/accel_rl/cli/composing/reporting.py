@@ -132,7 +132,7 @@ def show(found: dict[str, Json]) -> None:
     estimates = plan["estimates"]
     fastest = min(each["predicted_iteration_seconds"] for each in estimates)
     power = plan.get("power", {})
-    status = ", ".join({each["status"] for each in power.values()})
+    status = next((each["status"] for each in power.values()), "")  # all have the same
     most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
     console.print_table(
         f"Predicted, best {plan['objective']} first ({len(estimates)} mappings{most}; of those "
