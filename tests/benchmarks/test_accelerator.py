@@ -29,7 +29,7 @@ while found:
             needs = requires(name) or []
         except PackageNotFoundError:
             needs = []
-        found += [re.match("[\\w.-]+", each)[0] for each in needs if "extra ==" not in each]
+        found += [re.match(r"[\\w.-]+", each)[0] for each in needs if "extra ==" not in each]
 refused = {
     module for module, names in packages_distributions().items()
     if allowed.isdisjoint(map(plain, names))
@@ -50,7 +50,7 @@ def python(folder, *arguments, packages=NEEDED):
     (folder / "site" / "sitecustomize.py").write_text(REFUSING)
     # flashbax and the plain loop promote types as JAX does by default. Most of it is compilation.
     usual = {k: v for k, v in os.environ.items() if not k.startswith("JAX_NUMPY")}
-    usual["XLA_FLAGS"] = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    usual["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
     usual |= {"PYTHONPATH": str(folder / "site"), "PACKAGES": " ".join(packages)}
     subprocess.run([sys.executable, *arguments], check=True, cwd=folder, env=usual)
 
