@@ -198,8 +198,7 @@ def test_weights_scale_what_each_item_teaches(name):
 def test_gradients_are_clipped_to_the_norm():
     batch, ones = all_transitions(), jnp.ones(6, jnp.float32)
     batch = dataclasses.replace(batch, reward=1000 * batch.reward)
-    adam = optax.flatten(optax.scale_by_adam())
-    given = optax.chain(optax.clip_by_global_norm(0.01), adam)
+    given = optax.chain(optax.clip_by_global_norm(0.01), optax.scale_by_adam())
     found = []
     for options in ({"max_gradient_norm": 0.01}, {"optimiser": given}, {}):
         agent = make(**options)

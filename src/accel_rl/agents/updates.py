@@ -85,8 +85,7 @@ def make_optimiser(
 
     Reference: Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015.
     """
-    # Over all parameters as one array: XLA makes one pass of it, instead of several for each array.
-    given: optax.GradientTransformation = optax.flatten(optax.scale_by_adam())
+    given = optax.scale_by_adam()
     if transformation is not None:
         given = transformation
         # One update on a scalar gradient of 1 tells the sign; `optax.adam` and the like return -lr.
