@@ -44,8 +44,8 @@ def init(capacity: int, widest: int = MOST_BLOCK) -> Blocks:
 
 def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
     """Set weights at slots [n] without duplicates; ignore slots out of range."""
-    number, size = blocks.sums.shape[0], blocks.weights.shape[0]
-    width = size // number
+    number = blocks.sums.shape[0]
+    width = blocks.weights.shape[0] // number
     inside = (slots >= 0) & (slots < blocks.weights.shape[0])
     beyond = np.int32(blocks.weights.shape[0])
     # After the reads that an earlier call computed these from.

@@ -64,7 +64,7 @@ class _SavedPlan:
     stretch: dict[str, float]
     links: dict[str, _SavedLink]
     group: int | None
-    power: dict[str, _SavedPower] = dataclasses.field(default_factory=dict)  # not in older plans
+    power: dict[str, _SavedPower]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ def show(found: dict[str, Json]) -> None:
     plan, run = found["plan"], found["run"]
     estimates = plan["estimates"]
     fastest = min(each["predicted_iteration_seconds"] for each in estimates)
-    power = plan.get("power", {})
+    power = plan["power"]
     status = next((each["status"] for each in power.values()), "")  # all have the same
     most = f", of which {SHOWN} are shown" if len(estimates) > SHOWN else ""
     console.print_table(
