@@ -14,15 +14,15 @@
 #define F32 XLA_FFI_DataType_F32
 
 enum {
-  MOST_BUFFERS = 14,
+  MOST_BUFFERS = 12,
   SMALL = 1 << 14,  // nodes: below this a call is not worth another thread's while
 };
 
 #define MOST_LEAVES (INT64_C(1) << 30)
 
 // The state, in the order of its operands.
-enum { LEAVES, MIDDLE, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
-#define SUMS {"leaves", F32, "N"}, {"middle", F32, "M"}, {"heap", F32, "K"}
+enum { LEAVES, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
+#define SUMS {"leaves", F32, "N"}, {"heap", F32, "K"}
 #define STATE SUMS, {"peaks", F32, "K"}, {"total", F32, ""}, {"highest", F32, ""}
 
 // A call: the leading axes that vmap adds make it one on several trees.
@@ -69,26 +69,18 @@ static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 
 static XLA_FFI_Error *read_sizes(const XLA_FFI_CallFrame *frame, const arl_sizes *sizes,
                                  tree_t *tree) {
-  const int64_t leaves = sizes->of['N'], middle = sizes->of['M'], heap = sizes->of['K'];
+  const int64_t leaves = sizes->of['N'], heap = sizes->of['K'];
   if (!is_power_of_two(heap) || heap < 2 || leaves > MOST_LEAVES)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                     "heap must have a power of two of nodes, at least 2, over at most %lld leaves, "
                     "got %lld over %lld",
                     (long long)MOST_LEAVES, (long long)heap, (long long)leaves);
-  const int64_t row = leaves / LEAF_ROW / (heap / 2);
-  if (!is_power_of_two(row) || row > MOST_MIDDLE_ROW || row * (heap / 2) * LEAF_ROW != leaves)
+  if (leaves != heap / 2 * LEAF_ROW)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                    "leaves must be %d times %lld times a power of two up to %d, got %lld",
-                    LEAF_ROW, (long long)heap / 2, MOST_MIDDLE_ROW, (long long)leaves);
-  const int64_t expected = row > 1 ? leaves / LEAF_ROW : 0;
-  if (middle != expected)
-    return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                    "middle must have %lld sums, got %lld", (long long)expected, (long long)middle);
-  *tree = (tree_t){.size = leaves,
-                   .heap_leaves = (int32_t)(heap / 2),
-                   .middle_row = (int32_t)row,
-                   .shift = __builtin_ctzll((uint64_t)(row * LEAF_ROW)),
-                   .depth = __builtin_ctzll((uint64_t)heap) - 1};
+                    "leaves must be %d times half the heap's %lld nodes, got %lld", LEAF_ROW,
+                    (long long)heap, (long long)leaves);
+  *tree = (tree_t){
+      .size = leaves, .rows = (int32_t)(heap / 2), .depth = __builtin_ctzll((uint64_t)heap) - 1};
   return NULL;
 }
 
@@ -138,7 +130,6 @@ static void *part_of(const call_t *call, int64_t k, int64_t tree) {
 static tree_t tree_of(const call_t *call, int64_t first, int64_t index) {
   tree_t tree = call->sizes;
   tree.leaves = part_of(call, first + LEAVES, index);
-  tree.middle = part_of(call, first + MIDDLE, index);
   tree.heap = part_of(call, first + HEAP, index);
   return tree;
 }

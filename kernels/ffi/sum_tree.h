@@ -10,17 +10,15 @@
 
 enum {
   LEAF_ROW = 8,
-  MOST_MIDDLE_ROW = 16,
+  ROW_BITS = 3,
   CHUNK = 256,  // items whose nodes are kept at a time
 };
 
 typedef struct {
-  float *leaves, *middle, *heap, *peaks;
-  int64_t size;         // leaves
-  int32_t heap_leaves;  // H
-  int32_t middle_row;   // M
-  int shift;            // H is 2^depth, 8 M is 2^shift
-  int depth;
+  float *leaves, *heap, *peaks;
+  int64_t size;  // leaves
+  int32_t rows;  // H, of leaves
+  int depth;     // H is 2^depth
 } tree_t;
 
 static inline float larger(float a, float b) { return a > b ? a : b; }
@@ -33,23 +31,10 @@ static inline float sum_8(const float *row) {
   return sum_4(halves);
 }
 
-static float sum_row(const float *row, int32_t width) {
-  float halves[MOST_MIDDLE_ROW / 2];
-  if (width == 2) return row[0] + row[1];
-  if (width == 4) return sum_4(row);
-  if (width == 8) return sum_8(row);
-  for (int32_t j = 0; j < MOST_MIDDLE_ROW / 2; ++j)
-    halves[j] = row[j] + row[j + MOST_MIDDLE_ROW / 2];
-  return sum_8(halves);
-}
-
-static float peak_of(const float *row, int64_t width) {
-  float lanes[LEAF_ROW];
-  memcpy(lanes, row, sizeof lanes);
-  for (int64_t j = LEAF_ROW; j < width; j += LEAF_ROW)
-    for (int k = 0; k < LEAF_ROW; ++k) lanes[k] = larger(row[j + k], lanes[k]);
-  for (int k = 1; k < LEAF_ROW; ++k) lanes[0] = larger(lanes[0], lanes[k]);
-  return lanes[0];
+static inline float peak_8(const float *row) {
+  float halves[4];
+  for (int k = 0; k < 4; ++k) halves[k] = larger(row[k], row[k + 4]);
+  return larger(larger(halves[0], halves[2]), larger(halves[1], halves[3]));
 }
 
 // Assign.
@@ -67,27 +52,17 @@ static inline int64_t slot_of(const changes_t *changes, int64_t i) {
   return slot >= changes->capacity ? slot - changes->capacity : slot;
 }
 
-// Set leaves first ... last - 1 of the changes and the peaks over them; returns how many slots are
-// inside, and these in `slots`.
+// Set leaves first ... last - 1 of the changes; returns how many slots are inside, and these in
+// `slots`.
 static int64_t set_leaves(const tree_t *tree, const changes_t *changes, int64_t first, int64_t last,
                           int32_t *slots) {
-  float *peaks = tree->peaks + tree->heap_leaves;
-  int32_t lost[CHUNK];  // heap leaves whose peak was overwritten by less
-  int64_t num_inside = 0, num_lost = 0;
+  int64_t num_inside = 0;
   for (int64_t i = first; i < last; ++i) {
     const int64_t slot = slot_of(changes, i);
     if (slot < 0 || slot >= tree->size) continue;
-    const int32_t over = (int32_t)(slot >> tree->shift);
-    const float weight = changes->weights[i], old = tree->leaves[slot], peak = peaks[over];
-    lost[num_lost] = over;
-    num_lost += (old == peak) & (weight < peak);
-    peaks[over] = larger(weight, peak);
-    tree->leaves[slot] = weight;
+    tree->leaves[slot] = changes->weights[i];
     slots[num_inside++] = (int32_t)slot;
   }
-  for (int64_t i = 0; i < num_lost; ++i)
-    peaks[lost[i]] =
-        peak_of(tree->leaves + ((int64_t)lost[i] << tree->shift), INT64_C(1) << tree->shift);
   return num_inside;
 }
 
@@ -109,22 +84,16 @@ static inline void join(const tree_t *tree, int32_t node) {
   tree->peaks[node] = larger(tree->peaks[2 * node], tree->peaks[2 * node + 1]);
 }
 
-// Recompute what is over `count` leaves, but for the peaks of heap leaves; level by level, so that
-// one's cache misses overlap.
+// Recompute what is over `count` leaves, level by level, so that one's cache misses overlap.
 static void recompute(const tree_t *tree, int32_t *nodes, int64_t count) {
-  float *sums = tree->heap + tree->heap_leaves;
-  float *rows = tree->middle_row > 1 ? tree->middle : sums;
-  count = lift(nodes, count, 3);
-  for (int64_t i = 0; i < count; ++i)
-    rows[nodes[i]] = sum_8(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
-  if (tree->middle_row > 1) {
-    count = lift(nodes, count, tree->shift - 3);
-    for (int64_t i = 0; i < count; ++i)
-      sums[nodes[i]] =
-          sum_row(tree->middle + (int64_t)tree->middle_row * nodes[i], tree->middle_row);
+  int32_t width = tree->rows;
+  count = lift(nodes, count, ROW_BITS);
+  for (int64_t i = 0; i < count; ++i) {
+    const float *row = tree->leaves + (int64_t)LEAF_ROW * nodes[i];
+    nodes[i] += width;
+    tree->heap[nodes[i]] = sum_8(row);
+    tree->peaks[nodes[i]] = peak_8(row);
   }
-  int32_t width = tree->heap_leaves;
-  for (int64_t i = 0; i < count; ++i) nodes[i] += width;
   for (; width > count && width > 1; width /= 2) {
     int64_t kept = 0;
     int32_t previous = -1;
@@ -175,24 +144,11 @@ static void descend(const float *heap, int32_t *nodes, float *rests, int64_t cou
       nodes[i] = 2 * nodes[i] + go(rests + i, heap[2 * nodes[i]], heap[2 * nodes[i] + 1]);
 }
 
-// Walk down a row by halves; each returns the index of an entry.
-
-static inline int32_t choose_4(const float *row, float *rest) {
-  const int32_t at = 2 * go(rest, row[0] + row[1], row[2] + row[3]);
-  return at + go(rest, row[at], row[at + 1]);
-}
-
-static inline int32_t choose_8(const float *row, float *rest) {
-  int32_t at = 4 * go(rest, sum_4(row), sum_4(row + 4));
-  at += 2 * go(rest, row[at] + row[at + 1], row[at + 2] + row[at + 3]);
-  return at + go(rest, row[at], row[at + 1]);
-}
-
-static int32_t choose(const float *row, int32_t width, float *rest) {
-  if (width == 2) return go(rest, row[0], row[1]);
-  if (width == 4) return choose_4(row, rest);
-  const int32_t at = width == 8 ? 0 : 8 * go(rest, sum_8(row), sum_8(row + 8));
-  return at + choose_8(row + at, rest);
+// The index of an entry of a row of leaves.
+static inline int32_t choose(const float *row, float rest) {
+  int32_t at = 4 * go(&rest, sum_4(row), sum_4(row + 4));
+  at += 2 * go(&rest, row[at] + row[at + 1], row[at + 2] + row[at + 3]);
+  return at + go(&rest, row[at], row[at + 1]);
 }
 
 typedef struct {
@@ -224,18 +180,12 @@ static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) 
   for (int64_t i = 0; i < count; ++i) {
     rests[i] = refine(rests[i], uniform(draws->words[draws->stride + i]), halves[i] * 0x1p-24f,
                       tree->heap[nodes[i]]);
-    nodes[i] -= tree->heap_leaves;
+    nodes[i] -= tree->rows;
+    __builtin_prefetch(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
   }
-  if (tree->middle_row > 1)
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t row = (int64_t)tree->middle_row * nodes[i];
-      nodes[i] = (int32_t)row + choose(tree->middle + row, tree->middle_row, rests + i);
-      __builtin_prefetch(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
-    }
   for (int64_t i = 0; i < count; ++i) {
     const int32_t row = LEAF_ROW * nodes[i];
-    float rest = rests[i];
-    const int32_t slot = row + choose_8(tree->leaves + row, &rest);
+    const int32_t slot = row + choose(tree->leaves + row, rests[i]);
     draws->slots[i] = slot;
     draws->probabilities[i] = total > 0 ? tree->leaves[slot] / total : 0;
   }

@@ -10,7 +10,7 @@
 
 XLA_FFI_Handler accel_rl_sum_tree_assign, accel_rl_sum_tree_assign_range, accel_rl_sum_tree_draw;
 
-enum { FIELDS = 6, LEAVES = 0, MIDDLE, HEAP, PEAKS, TOTAL, HIGHEST };
+enum { LEAVES, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
 
 #define F32 XLA_FFI_DataType_F32
 #define S32 XLA_FFI_DataType_S32
@@ -34,9 +34,8 @@ static float draw_weight(int kind) {
   return ldexpf((float)draw_between(0, 1 << 24), (int)draw_between(-60, 60));
 }
 
-static forest_t make_forest(int64_t trees, int64_t heap_leaves, int64_t middle_row) {
-  const int64_t rows = heap_leaves * middle_row, middle = middle_row > 1 ? rows : 0;
-  forest_t forest = {trees, {8 * rows, middle, 2 * heap_leaves, 2 * heap_leaves, 1, 1}, {0}};
+static forest_t make_forest(int64_t trees, int64_t rows) {
+  forest_t forest = {trees, {8 * rows, 2 * rows, 2 * rows, 1, 1}, {0}};
   for (int k = 0; k < FIELDS; ++k) {
     const size_t bytes = (size_t)(trees * forest.sizes[k]) * sizeof(float);
     forest.fields[k] = must_allocate(bytes);
@@ -58,20 +57,15 @@ static float sum_of(const float *row, int64_t width, int64_t step) {
 static void rebuild(forest_t *forest, int64_t tree) {
   float *field[FIELDS];
   for (int k = 0; k < FIELDS; ++k) field[k] = forest->fields[k] + tree * forest->sizes[k];
-  const int64_t leaves = forest->sizes[LEAVES], heap_leaves = forest->sizes[HEAP] / 2;
-  const int64_t under = leaves / heap_leaves, middle_row = under / 8;
-  for (int64_t row = 0; row < forest->sizes[MIDDLE]; ++row)
-    field[MIDDLE][row] = sum_of(field[LEAVES] + 8 * row, 8, 1);
-  for (int64_t k = 0; k < heap_leaves; ++k) {
-    const float *first = field[LEAVES] + k * under;
-    field[HEAP][heap_leaves + k] = middle_row > 1
-                                       ? sum_of(field[MIDDLE] + k * middle_row, middle_row, 1)
-                                       : sum_of(first, 8, 1);
+  const int64_t rows = forest->sizes[HEAP] / 2;
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *first = field[LEAVES] + 8 * row;
+    field[HEAP][rows + row] = sum_of(first, 8, 1);
     float peak = 0;
-    for (int64_t j = 0; j < under; ++j) peak = fmaxf(peak, first[j]);
-    field[PEAKS][heap_leaves + k] = peak;
+    for (int k = 0; k < 8; ++k) peak = fmaxf(peak, first[k]);
+    field[PEAKS][rows + row] = peak;
   }
-  for (int64_t k = heap_leaves - 1; k > 0; --k) {
+  for (int64_t k = rows - 1; k > 0; --k) {
     field[HEAP][k] = field[HEAP][2 * k] + field[HEAP][2 * k + 1];
     field[PEAKS][k] = fmaxf(field[PEAKS][2 * k], field[PEAKS][2 * k + 1]);
   }
@@ -161,11 +155,10 @@ static void check_draws(const forest_t *forest, int64_t trees, int64_t n) {
 }
 
 // Assignments to some trees, in place and not.
-static void test_history(int64_t trees, int64_t heap_leaves, int64_t middle_row, int rounds,
-                         int64_t most) {
-  forest_t now = make_forest(trees, heap_leaves, middle_row);
-  forest_t other = make_forest(trees, heap_leaves, middle_row);
-  forest_t wanted = make_forest(trees, heap_leaves, middle_row);
+static void test_history(int64_t trees, int64_t rows, int rounds, int64_t most) {
+  forest_t now = make_forest(trees, rows);
+  forest_t other = make_forest(trees, rows);
+  forest_t wanted = make_forest(trees, rows);
   const int64_t size = now.sizes[LEAVES];
   for (int round = 0; round < rounds; ++round) {
     const int64_t capacity = draw_between(0, 1) ? draw_between(size / 2, size) : 0;
@@ -195,7 +188,7 @@ static void test_history(int64_t trees, int64_t heap_leaves, int64_t middle_row,
 // Weights that are no weights and positions that are no positions do no harm.
 static void test_nonsense(void) {
   static const float wrong[] = {NAN, INFINITY, -INFINITY, -1, 3e38f, -0.0f, 1e-45f};
-  forest_t forest = make_forest(1, 16, 4);
+  forest_t forest = make_forest(1, 64);
   for (int round = 0; round < 200; ++round) {
     int32_t slots[9];
     float weights[9];
@@ -255,30 +248,22 @@ static void test_refusals(const call_t *right, XLA_FFI_Handler *handler) {
   }
 }
 
-// Sizes that agree with each other but are no tree's: [leaves, middle, heap].
+// Sizes that agree with each other but are no tree's: [leaves, heap].
 static void test_shapes(const call_t *right) {
-  static const int64_t shapes[][3] = {{64, 8, 0},
-                                      {64, 8, 1},
-                                      {64, 0, 6},
-                                      {64, 0, 8},
-                                      {64, 16, 8},
-                                      {96, 12, 8},
-                                      {0, 0, 8},
-                                      {8, 0, 8},
-                                      {1024, 128, 8},  // rows of 32
-                                      {1 << 30, 1 << 27, 2},
-                                      {INT64_C(1) << 31, 1 << 28, 1 << 14}};
+  static const int64_t shapes[][2] = {
+      {64, 0},  {64, 1}, {64, 6}, {64, 8},      {64, 32},
+      {96, 24}, {0, 16}, {8, 16}, {1 << 30, 2}, {INT64_C(1) << 31, 1 << 29}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     call_t wrong = *right;
-    for (int64_t k = 0; k < 14; k += 8)
+    for (int64_t k = 0; k <= FIELDS + 2; k += FIELDS + 2)
       for (int field = LEAVES; field <= PEAKS; ++field)
-        wrong.dims[k + field][1] = shapes[i][field < PEAKS ? field : HEAP];
+        wrong.dims[k + field][1] = shapes[i][field == LEAVES ? 0 : 1];
     refuse(&wrong, accel_rl_sum_tree_assign, "shape", (int64_t)i);
   }
 }
 
 static void test_wrong_calls(void) {
-  forest_t forest = make_forest(2, 4, 2);
+  forest_t forest = make_forest(2, 8);
   int32_t slots[6] = {0};
   float weights[6] = {0};
   uint32_t words[12] = {0};
@@ -295,13 +280,12 @@ static void test_wrong_calls(void) {
 int main(void) {
   stand_in_start(&stand_in, THREADS, 3);
   context.pool = stand_in_pool(&stand_in);
-  static const int64_t shapes[][2] = {{1, 1}, {2, 1}, {16, 1}, {4, 2}, {8, 16}, {2, 8}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i)
-    for (int64_t trees = 1; trees <= 3; trees += 2)
-      test_history(trees, shapes[i][0], shapes[i][1], 40, 20);
-  test_history(1, 64, 4, 20, 900);
+  static const int64_t rows[] = {1, 2, 8, 16, 128};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i)
+    for (int64_t trees = 1; trees <= 3; trees += 2) test_history(trees, rows[i], 40, 20);
+  test_history(1, 256, 20, 900);
   const int64_t before = stand_in.scheduled;
-  test_history(9, 256, 4, 8, 600);
+  test_history(9, 1024, 8, 600);
   CHECK(stand_in.scheduled > before, "all work stays on one thread");
   test_nonsense();
   test_wrong_calls();

@@ -1,15 +1,15 @@
-"""Sum tree for CPUs: a binary heap over narrow rows of leaves, recomputed, never adjusted.
+"""Sum tree for CPUs: a binary heap over rows of leaves, recomputed, never adjusted.
 
 Each update recomputes parents as sums of their children, so that rounding errors do not accumulate.
-Up to 2^20 items the heap is small enough for XLA's CPU backend to compile loops over it to native
-code; below it are two levels of rows. Descent adds random bits below its position's last bit
-halfway down the heap and again below it, because one float32 cannot tell the items of a large
-buffer apart.
+Levels of the heap are passed in loops: unrolled, XLA's CPU backend fuses them, and computes a level
+again for each use of it. Descent adds random bits below its position's last bit halfway down the
+heap and again below it, because one float32 cannot tell the items of a large buffer apart.
 
 Reference: Schaul et al., "Prioritized experience replay", ICLR 2016, appendix B.2.1.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import jax
@@ -22,8 +22,6 @@ from accel_rl.types import Array
 from accel_rl.words import unit_float
 
 LEAF_ROW = 8  # leaves under the lowest inner node
-MOST_MIDDLE_ROW = 16  # a draw reads the whole row
-HEAP_LEAVES = 2**13  # most of them, until middle rows would be longer
 TOP = 64  # nodes of a level that are recomputed whole, and all over it
 NUM_WORDS = 2  # rows of random words that a draw takes
 STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its node's sum
@@ -32,11 +30,10 @@ STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its n
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SumTree:
-    """Weights and their sums; a pytree. H heap leaves, M middle rows under each."""
+    """Weights and their sums; a pytree. H rows of leaves, a power of two."""
 
-    leaves: Array  # [H * M * 8] float32, zeros beyond the capacity
-    middle: Array  # [H * M] float32, sums of 8 leaves
-    heap: Array  # [2 * H] float32, node k sums 2k and 2k + 1; 1 is the root, 0 is unused
+    leaves: Array  # [H * 8] float32, zeros beyond the capacity
+    heap: Array  # [2 * H] float32, node H + k sums row k, other nodes k sum 2k and 2k + 1
     peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
     total: Array  # float32, root of the heap; reading it there would make XLA copy the heap
     highest: Array  # float32, root of the peaks, for the same reason
@@ -44,19 +41,10 @@ class SumTree:
 
 def init(capacity: int) -> SumTree:
     """Return a tree over `capacity` leaves, all 0."""
-    rows = -(-capacity // LEAF_ROW)
-    heap_leaves = min(_power_of_two(-(-rows // 2)), HEAP_LEAVES)
-    heap_leaves = max(heap_leaves, _power_of_two(-(-rows // MOST_MIDDLE_ROW)))
     # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
-    middle = _power_of_two(max(-(-rows // heap_leaves), 2))
-    return SumTree(
-        jnp.zeros(heap_leaves * middle * LEAF_ROW, jnp.float32),
-        jnp.zeros(heap_leaves * middle, jnp.float32),
-        jnp.zeros(2 * heap_leaves, jnp.float32),
-        jnp.zeros(2 * heap_leaves, jnp.float32),
-        jnp.float32(0),
-        jnp.float32(0),
-    )
+    rows = max(2, _power_of_two(-(-capacity // LEAF_ROW)))
+    zeros = functools.partial(jnp.zeros, dtype=jnp.float32)
+    return SumTree(zeros(rows * LEAF_ROW), zeros(2 * rows), zeros(2 * rows), zeros(()), zeros(()))
 
 
 def total(tree: SumTree) -> Array:
@@ -88,7 +76,7 @@ def assign(tree: SumTree, slots: Array, weights: Array) -> SumTree:
     leaves = tree.leaves.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
     # Row 0 stands in for dropped slots: recomputing the sums of unchanged leaves changes nothing.
     changed = jnp.where(inside, slots, np.int32(0))
-    return _recompute(dataclasses.replace(tree, leaves=leaves), lambda width: changed)
+    return _recompute(dataclasses.replace(tree, leaves=leaves), changed)
 
 
 def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> SumTree:
@@ -105,17 +93,15 @@ def assign_range(tree: SumTree, first: Array, weights: Array, capacity: int) -> 
     def around(offsets: np.ndarray) -> Array:
         return wrap(first + offsets.astype(np.int32), capacity)
 
-    def one_of_each_row(width: int) -> Array:
-        if n <= -(-n // width) + 2:
-            return around(np.arange(n))
-        # Steps of a row's width visit every changed row, except perhaps the last before the wrap
-        # and the last of the range: both are appended.
-        met = around(np.append(np.arange(0, n, width), n - 1))
-        return jnp.append(met, np.int32(capacity - 1))
-
     slots = around(np.arange(n))
     leaves = tree.leaves.at[slots].set(weights, mode="promise_in_bounds", unique_indices=True)
-    return _recompute(dataclasses.replace(tree, leaves=leaves), one_of_each_row)
+    tree = dataclasses.replace(tree, leaves=leaves)
+    if n <= -(-n // LEAF_ROW) + 2:
+        return _recompute(tree, slots)
+    # Steps of a row's width visit every changed row, except perhaps the last before the wrap and
+    # the last of the range: both are appended.
+    met = around(np.append(np.arange(0, n, LEAF_ROW), n - 1))
+    return _recompute(tree, jnp.append(met, np.int32(capacity - 1)))
 
 
 # Else all who use the slots, such as the gather of each field, would repeat the end of the walk.
@@ -141,8 +127,7 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
     node, rest = _descend(heap, node, rest, depth - depth // 2)
     rest = _refine(rest, unit_float(words[1]), half * STEP, _get(heap, node))
     node -= np.int32(leaves)
-    node, rest, _ = _choose(tree.middle.reshape(leaves, -1), node, rest)
-    slots, _, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
+    slots, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
     return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
 
 
@@ -174,8 +159,8 @@ def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array,
     return jax.lax.fori_loop(0, levels, step, (node, rest))
 
 
-def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array, Array]:
-    """Walk down a row by halves; return the entry's index in flat rows, the rest and its value."""
+def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array]:
+    """Walk down a row by halves; return the entry's index in flat rows and its value."""
     row = _get(rows, node)
     while (width := row.shape[-1]) > 1:
         halves = row[:, : width // 2], row[:, width // 2 :]
@@ -184,48 +169,36 @@ def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array, Array]
         node = 2 * node + go_right.astype(jnp.int32)
         rest = jnp.where(go_right, rest - left, rest)
         row = jnp.where(go_right[:, None], halves[1], halves[0])
-    return node, rest, row[:, 0]
+    return node, row[:, 0]
 
 
-def _recompute(tree: SumTree, slots_over: Callable[[int], Array]) -> SumTree:
-    """Recompute the sums over changed leaves.
-
-    `slots_over(w)` returns a slot in each changed run of w leaves.
-    """
-    middle, heap, peaks = tree.middle, tree.heap, tree.peaks
-    leaves = heap.shape[0] // 2
-    width = LEAF_ROW
-    node = slots_over(width) // np.int32(width)
+def _recompute(tree: SumTree, slots: Array) -> SumTree:
+    """Recompute the sums and peaks over changed leaves; `slots` has one of each changed row."""
+    leaves = tree.heap.shape[0] // 2
+    node = slots >> np.int32(LEAF_ROW.bit_length() - 1)
     row = _get(tree.leaves.reshape(-1, LEAF_ROW), node)
-    middle = _set(middle, node, _sum(row))
-    rows = middle.reshape(leaves, -1)
-    width *= rows.shape[1]
-    node = slots_over(width) // np.int32(width)
-    sums = _sum(_get(rows, node))
-    row = _get(tree.leaves.reshape(-1, width), node)
     node += np.int32(leaves)
-    tops = jnp.max(row, axis=1)
+    heap = _set(tree.heap, node, _sum(row))
+    peaks = _set(tree.peaks, node, _fold(row, jnp.maximum))
 
     def step(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         heap, peaks, node = carry
         # Slots below one parent all write the same sum, so the order of duplicates is irrelevant.
         left, right = node & ~np.int32(1), node | np.int32(1)
-        node = node // 2
+        node = node >> np.int32(1)
         sums = _get(heap, left) + _get(heap, right)
         tops = jnp.maximum(_get(peaks, left), _get(peaks, right))
         return _set(heap, node, sums), _set(peaks, node, tops), node
 
     # The topmost nodes are recomputed whole, in fewer operations than level by level.
     top = min(leaves, max(TOP, _power_of_two(node.shape[0])))
-    carry = _set(heap, node, sums), _set(peaks, node, tops), node
-    heap, peaks, node = jax.lax.fori_loop(0, (leaves // top).bit_length() - 1, step, carry)
+    levels = (leaves // top).bit_length() - 1
+    heap, peaks, node = jax.lax.fori_loop(0, levels, step, (heap, peaks, node))
     # XLA does not know that it is 0. It would write over all of a heap that is read at constants.
     first = jnp.where(node[0] < 0, np.int32(1), np.int32(0))
     heap, total = _recompute_top(heap, top, first, jnp.add)
     peaks, highest = _recompute_top(peaks, top, first, jnp.maximum)
-    lower = tree.leaves, middle
-    stored, middle = (write_nothing(each, total + highest) for each in lower)
-    return SumTree(stored, middle, heap, peaks, total, highest)
+    return SumTree(write_nothing(tree.leaves, total + highest), heap, peaks, total, highest)
 
 
 def _recompute_top(
@@ -241,21 +214,24 @@ def _recompute_top(
 
 
 def _sum(rows: Array) -> Array:
-    """Sum over the last axis, a power of two, by halves: a fixed order that vectorises.
+    """Sum over the last axis by halves: the C kernel adds in the same order, to the same bits."""
+    return _fold(rows, jnp.add)
 
-    The C kernel adds in the same order, so that results are bit-identical.
-    """
+
+def _fold(rows: Array, join: Callable[[Array, Array], Array]) -> Array:
+    """Join the entries of the last axis, a power of two, by halves, which vectorises."""
     while (width := rows.shape[-1]) > 1:
-        rows = rows[..., : width // 2] + rows[..., width // 2 :]
+        rows = join(rows[..., : width // 2], rows[..., width // 2 :])
     return rows[..., 0]
 
 
+# No index is negative: the select for those that are would be a kernel of its own in the loops.
 def _get(array: Array, index: Array) -> Array:
-    return array.at[index].get(mode="promise_in_bounds")
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _set(array: Array, index: Array, values: Array) -> Array:
-    return array.at[index].set(values, mode="promise_in_bounds")
+    return array.at[index].set(values, mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def _power_of_two(n: int) -> int:

@@ -45,7 +45,7 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
         [jax.ShapeDtypeStruct((n,), jnp.int32), jax.ShapeDtypeStruct((n,), jnp.float32)],
         vmap_method="expand_dims",  # a tree shared by draws is not copied
     )
-    slots, probabilities = call(tree.leaves, tree.middle, tree.heap, tree.total, positions, words)
+    slots, probabilities = call(tree.leaves, tree.heap, tree.total, positions, words)
     return slots, probabilities
 
 
