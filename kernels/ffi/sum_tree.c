@@ -14,16 +14,16 @@
 #define F32 XLA_FFI_DataType_F32
 
 enum {
-  MOST_BUFFERS = 12,
+  MOST_BUFFERS = 10,
   SMALL = 1 << 14,  // nodes: below this a call is not worth another thread's while
 };
 
 #define MOST_LEAVES (INT64_C(1) << 30)
 
 // The state, in the order of its operands.
-enum { LEAVES, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
+enum { LEAVES, HEAP, TOTAL, HIGHEST, FIELDS };
 #define SUMS {"leaves", F32, "N"}, {"heap", F32, "K"}
-#define STATE SUMS, {"peaks", F32, "K"}, {"total", F32, ""}, {"highest", F32, ""}
+#define STATE SUMS, {"total", F32, ""}, {"highest", F32, ""}
 
 // A call: the leading axes that vmap adds make it one on several trees.
 
@@ -70,17 +70,17 @@ static bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 static XLA_FFI_Error *read_sizes(const XLA_FFI_CallFrame *frame, const arl_sizes *sizes,
                                  tree_t *tree) {
   const int64_t leaves = sizes->of['N'], heap = sizes->of['K'];
-  if (!is_power_of_two(heap) || heap < 2 || leaves > MOST_LEAVES)
+  const int64_t rows = heap / 4;
+  if (!is_power_of_two(heap) || heap < 4 || leaves > MOST_LEAVES)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                    "heap must have a power of two of nodes, at least 2, over at most %lld leaves, "
-                    "got %lld over %lld",
+                    "heap must have a power of two of numbers, at least 4, over at most %lld "
+                    "leaves, got %lld over %lld",
                     (long long)MOST_LEAVES, (long long)heap, (long long)leaves);
-  if (leaves != heap / 2 * LEAF_ROW)
+  if (leaves != rows * LEAF_ROW)
     return arl_fail(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                    "leaves must be %d times half the heap's %lld nodes, got %lld", LEAF_ROW,
+                    "leaves must be %d for every 4 of the heap's %lld numbers, got %lld", LEAF_ROW,
                     (long long)heap, (long long)leaves);
-  *tree = (tree_t){
-      .size = leaves, .rows = (int32_t)(heap / 2), .depth = __builtin_ctzll((uint64_t)heap) - 1};
+  *tree = (tree_t){.size = leaves, .rows = (int32_t)rows, .depth = __builtin_ctzll((uint64_t)rows)};
   return NULL;
 }
 
@@ -163,8 +163,7 @@ static int assign_part(void *argument, int64_t first, int64_t last) {
       void *to = part_of(call, ASSIGNED + k, index);
       if (from != to) memcpy(to, from, bytes_of(call, k));
     }
-    tree_t tree = tree_of(call, ASSIGNED, index);
-    tree.peaks = part_of(call, ASSIGNED + PEAKS, index);
+    const tree_t tree = tree_of(call, ASSIGNED, index);
     const int32_t *slots = part_of(call, SLOTS, index);
     changes_t changes = {.weights = part_of(call, WEIGHTS, index), .count = call->count};
     if (work->capacity) {
@@ -174,8 +173,8 @@ static int assign_part(void *argument, int64_t first, int64_t last) {
       changes.slots = slots;
     }
     assign(&tree, &changes);
-    *(float *)part_of(call, ASSIGNED + TOTAL, index) = tree.heap[1];
-    *(float *)part_of(call, ASSIGNED + HIGHEST, index) = tree.peaks[1];
+    *(float *)part_of(call, ASSIGNED + TOTAL, index) = tree.heap[1].sum;
+    *(float *)part_of(call, ASSIGNED + HIGHEST, index) = tree.heap[1].peak;
   }
   return 0;
 }

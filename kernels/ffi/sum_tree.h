@@ -15,7 +15,12 @@ enum {
 };
 
 typedef struct {
-  float *leaves, *heap, *peaks;
+  float sum, peak;  // of the leaves below
+} node_t;
+
+typedef struct {
+  float *leaves;
+  node_t *heap;
   int64_t size;  // leaves
   int32_t rows;  // H, of leaves
   int depth;     // H is 2^depth
@@ -80,8 +85,9 @@ static int64_t lift(int32_t *nodes, int64_t count, int shift) {
 }
 
 static inline void join(const tree_t *tree, int32_t node) {
-  tree->heap[node] = tree->heap[2 * node] + tree->heap[2 * node + 1];
-  tree->peaks[node] = larger(tree->peaks[2 * node], tree->peaks[2 * node + 1]);
+  const node_t *children = tree->heap + 2 * node;
+  tree->heap[node] =
+      (node_t){children[0].sum + children[1].sum, larger(children[0].peak, children[1].peak)};
 }
 
 // Recompute what is over `count` leaves, level by level, so that one's cache misses overlap.
@@ -91,8 +97,7 @@ static void recompute(const tree_t *tree, int32_t *nodes, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const float *row = tree->leaves + (int64_t)LEAF_ROW * nodes[i];
     nodes[i] += width;
-    tree->heap[nodes[i]] = sum_8(row);
-    tree->peaks[nodes[i]] = peak_8(row);
+    tree->heap[nodes[i]] = (node_t){sum_8(row), peak_8(row)};
   }
   for (; width > count && width > 1; width /= 2) {
     int64_t kept = 0;
@@ -138,10 +143,10 @@ static inline int32_t go(float *rest, float left, float right) {
   return goes_right;
 }
 
-static void descend(const float *heap, int32_t *nodes, float *rests, int64_t count, int levels) {
+static void descend(const node_t *heap, int32_t *nodes, float *rests, int64_t count, int levels) {
   for (int level = 0; level < levels; ++level)
     for (int64_t i = 0; i < count; ++i)
-      nodes[i] = 2 * nodes[i] + go(rests + i, heap[2 * nodes[i]], heap[2 * nodes[i] + 1]);
+      nodes[i] = 2 * nodes[i] + go(rests + i, heap[2 * nodes[i]].sum, heap[2 * nodes[i] + 1].sum);
 }
 
 // The index of an entry of a row of leaves.
@@ -174,12 +179,12 @@ static void draw_chunk(const tree_t *tree, const draws_t *draws, int64_t count) 
     nodes[i] = 1, rests[i] = larger(draws->positions[i] * total, 0);
   descend(tree->heap, nodes, rests, count, tree->depth / 2);
   for (int64_t i = 0; i < count; ++i)
-    halves[i] = tree->heap[nodes[i]],
+    halves[i] = tree->heap[nodes[i]].sum,
     rests[i] = refine(rests[i], uniform(draws->words[i]), total * 0x1p-24f, halves[i]);
   descend(tree->heap, nodes, rests, count, tree->depth - tree->depth / 2);
   for (int64_t i = 0; i < count; ++i) {
     rests[i] = refine(rests[i], uniform(draws->words[draws->stride + i]), halves[i] * 0x1p-24f,
-                      tree->heap[nodes[i]]);
+                      tree->heap[nodes[i]].sum);
     nodes[i] -= tree->rows;
     __builtin_prefetch(tree->leaves + (int64_t)LEAF_ROW * nodes[i]);
   }

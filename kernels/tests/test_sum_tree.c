@@ -10,7 +10,7 @@
 
 XLA_FFI_Handler accel_rl_sum_tree_assign, accel_rl_sum_tree_assign_range, accel_rl_sum_tree_draw;
 
-enum { LEAVES, HEAP, PEAKS, TOTAL, HIGHEST, FIELDS };
+enum { LEAVES, HEAP, TOTAL, HIGHEST, FIELDS };
 
 #define F32 XLA_FFI_DataType_F32
 #define S32 XLA_FFI_DataType_S32
@@ -35,7 +35,7 @@ static float draw_weight(int kind) {
 }
 
 static forest_t make_forest(int64_t trees, int64_t rows) {
-  forest_t forest = {trees, {8 * rows, 2 * rows, 2 * rows, 1, 1}, {0}};
+  forest_t forest = {trees, {8 * rows, 4 * rows, 1, 1}, {0}};
   for (int k = 0; k < FIELDS; ++k) {
     const size_t bytes = (size_t)(trees * forest.sizes[k]) * sizeof(float);
     forest.fields[k] = must_allocate(bytes);
@@ -57,20 +57,22 @@ static float sum_of(const float *row, int64_t width, int64_t step) {
 static void rebuild(forest_t *forest, int64_t tree) {
   float *field[FIELDS];
   for (int k = 0; k < FIELDS; ++k) field[k] = forest->fields[k] + tree * forest->sizes[k];
-  const int64_t rows = forest->sizes[HEAP] / 2;
+  const int64_t rows = forest->sizes[HEAP] / 4;
   for (int64_t row = 0; row < rows; ++row) {
     const float *first = field[LEAVES] + 8 * row;
-    field[HEAP][rows + row] = sum_of(first, 8, 1);
-    float peak = 0;
-    for (int k = 0; k < 8; ++k) peak = fmaxf(peak, first[k]);
-    field[PEAKS][rows + row] = peak;
+    float *node = field[HEAP] + 2 * (rows + row);
+    node[0] = sum_of(first, 8, 1);
+    node[1] = 0;
+    for (int k = 0; k < 8; ++k) node[1] = fmaxf(node[1], first[k]);
   }
   for (int64_t k = rows - 1; k > 0; --k) {
-    field[HEAP][k] = field[HEAP][2 * k] + field[HEAP][2 * k + 1];
-    field[PEAKS][k] = fmaxf(field[PEAKS][2 * k], field[PEAKS][2 * k + 1]);
+    float *node = field[HEAP] + 2 * k;
+    const float *children = node + 2 * k;
+    node[0] = children[0] + children[2];
+    node[1] = fmaxf(children[1], children[3]);
   }
-  *field[TOTAL] = field[HEAP][1];
-  *field[HIGHEST] = field[PEAKS][1];
+  *field[TOTAL] = field[HEAP][2];
+  *field[HIGHEST] = field[HEAP][3];
 }
 
 static void add_leading(call_t *call, bool is_result, XLA_FFI_DataType dtype, void *data,
@@ -99,8 +101,7 @@ static call_t assign_call(const forest_t *from, const forest_t *to, int64_t n, i
 static call_t draw_call(const forest_t *forest, int64_t trees, int64_t n, float *positions,
                         uint32_t *words, int32_t *slots, float *probabilities) {
   call_t call = {.context = &context};
-  for (int k = 0; k < PEAKS; ++k) add_field(&call, false, forest, k);
-  add_field(&call, false, forest, TOTAL);
+  for (int k = LEAVES; k <= TOTAL; ++k) add_field(&call, false, forest, k);
   add_leading(&call, false, F32, positions, trees, 1, &n);
   add_leading(&call, false, U32, words, trees, 2, (int64_t[]){2, n});
   add_leading(&call, true, S32, slots, trees, 1, &n);
@@ -251,13 +252,12 @@ static void test_refusals(const call_t *right, XLA_FFI_Handler *handler) {
 // Sizes that agree with each other but are no tree's: [leaves, heap].
 static void test_shapes(const call_t *right) {
   static const int64_t shapes[][2] = {
-      {64, 0},  {64, 1}, {64, 6}, {64, 8},      {64, 32},
-      {96, 24}, {0, 16}, {8, 16}, {1 << 30, 2}, {INT64_C(1) << 31, 1 << 29}};
+      {64, 0},  {64, 2}, {64, 12}, {64, 16},     {64, 64},
+      {96, 48}, {0, 32}, {8, 32},  {1 << 30, 4}, {INT64_C(1) << 31, 1 << 30}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
     call_t wrong = *right;
     for (int64_t k = 0; k <= FIELDS + 2; k += FIELDS + 2)
-      for (int field = LEAVES; field <= PEAKS; ++field)
-        wrong.dims[k + field][1] = shapes[i][field == LEAVES ? 0 : 1];
+      for (int field = LEAVES; field <= HEAP; ++field) wrong.dims[k + field][1] = shapes[i][field];
     refuse(&wrong, accel_rl_sum_tree_assign, "shape", (int64_t)i);
   }
 }

@@ -41,21 +41,22 @@ def assert_sums(tree, weights, rtol=1e-6):
     leaves = np.zeros(tree.leaves.size)
     leaves[: weights.size] = weights
     np.testing.assert_array_equal(tree.leaves, leaves.astype(np.float32))
-    half = tree.heap.size // 2
+    heap_sums, heap_peaks = np.asarray(tree.heap).reshape(-1, 2).T
+    half = heap_sums.size // 2
     sums, peaks = leaves.reshape(half, -1).sum(1), leaves.reshape(half, -1).max(1)
     while True:
         width = sums.size
-        np.testing.assert_allclose(tree.heap[width : 2 * width], sums, rtol=rtol)
-        np.testing.assert_array_equal(tree.peaks[width : 2 * width], peaks.astype(np.float32))
+        np.testing.assert_allclose(heap_sums[width : 2 * width], sums, rtol=rtol)
+        np.testing.assert_array_equal(heap_peaks[width : 2 * width], peaks.astype(np.float32))
         if width == 1:
             break
         sums, peaks = sums.reshape(-1, 2).sum(1), peaks.reshape(-1, 2).max(1)
-    assert tree.total == tree.heap[1]
-    assert tree.highest == tree.peaks[1]
-    assert np.min(tree.heap) >= 0
+    assert tree.total == heap_sums[1]
+    assert tree.highest == heap_peaks[1]
+    assert np.min(heap_sums) >= 0
     # Parents are sums of their children to the bit: nothing can drift.
-    heap = np.asarray(tree.heap)
-    np.testing.assert_array_equal(heap[1:half], heap[2::2][: half - 1] + heap[3::2][: half - 1])
+    children = heap_sums[2::2][: half - 1] + heap_sums[3::2][: half - 1]
+    np.testing.assert_array_equal(heap_sums[1:half], children)
 
 
 @pytest.mark.parametrize("capacity", quick.only([1, 9], CAPACITIES))

@@ -305,7 +305,9 @@ def test_bad_operands_are_refused():
     with pytest.raises(FAILURES, match="capacity must be in"):
         jax.block_until_ready(sum_tree_native.assign_range(tree, slots[0], weights, 0))
     wrong = dataclasses.replace(tree, leaves=tree.leaves[:12])
-    with pytest.raises(FAILURES, match="leaves must be 8 times half the heap's 4 nodes, got 12"):
+    with pytest.raises(FAILURES, match="leaves must be 8 for every 4 of the heap's 8 numbers"):
+        FAILURES, match="leaves must be 8 for every 4 of the heap's 8 numbers, got 12"
+    ):
         jax.block_until_ready(sum_tree_native.assign(wrong, slots, weights))
 
 

@@ -30,13 +30,16 @@ STEP = np.float32(2**-24)  # step of a position; bounds a rest's step over its n
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class SumTree:
-    """Weights and their sums; a pytree. H rows of leaves, a power of two."""
+    """Weights and their sums; a pytree. H rows of leaves, a power of two.
+
+    Node H + k of the heap is over row k, other nodes k over 2k and 2k + 1; 1 is the root. Sum and
+    peak, the largest leaf, of a node and of its sibling lie in one line of a cache.
+    """
 
     leaves: Array  # [H * 8] float32, zeros beyond the capacity
-    heap: Array  # [2 * H] float32, node H + k sums row k, other nodes k sum 2k and 2k + 1
-    peaks: Array  # [2 * H] float32, the largest leaf under each node of the heap
-    total: Array  # float32, root of the heap; reading it there would make XLA copy the heap
-    highest: Array  # float32, root of the peaks, for the same reason
+    heap: Array  # [2 * H * 2] float32, at 2k the sum of node k and at 2k + 1 its peak; 0 unused
+    total: Array  # float32, the root's sum; reading it in the heap would make XLA copy the heap
+    highest: Array  # float32, the root's peak
 
 
 def init(capacity: int) -> SumTree:
@@ -44,7 +47,7 @@ def init(capacity: int) -> SumTree:
     # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
     rows = max(2, _power_of_two(-(-capacity // LEAF_ROW)))
     zeros = functools.partial(jnp.zeros, dtype=jnp.float32)
-    return SumTree(zeros(rows * LEAF_ROW), zeros(2 * rows), zeros(2 * rows), zeros(()), zeros(()))
+    return SumTree(zeros(rows * LEAF_ROW), zeros(4 * rows), zeros(()), zeros(()))
 
 
 def total(tree: SumTree) -> Array:
@@ -118,15 +121,15 @@ def draw(tree: SumTree, positions: Array, words: Array) -> tuple[Array, Array]:
       Slots [n] int32, never one of weight 0, and probabilities [n] float32; zeros if all weights
         are 0.
     """
-    heap, leaves = tree.heap, tree.heap.shape[0] // 2
-    depth = leaves.bit_length() - 1
+    heap, rows = tree.heap, tree.heap.shape[0] // 4
+    depth = rows.bit_length() - 1
     node, rest = jnp.ones_like(positions, jnp.int32), _product(positions, tree.total)
     node, rest = _descend(heap, node, rest, depth // 2)
-    half = _get(heap, node)
+    half = _get(heap, 2 * node)
     rest = _refine(rest, unit_float(words[0]), tree.total * STEP, half)
     node, rest = _descend(heap, node, rest, depth - depth // 2)
-    rest = _refine(rest, unit_float(words[1]), half * STEP, _get(heap, node))
-    node -= np.int32(leaves)
+    rest = _refine(rest, unit_float(words[1]), half * STEP, _get(heap, 2 * node))
+    node -= np.int32(rows)
     slots, weights = _choose(tree.leaves.reshape(-1, LEAF_ROW), node, rest)
     return slots, jnp.where(tree.total > 0, weights / tree.total, np.float32(0))
 
@@ -151,7 +154,7 @@ def _product(part: Array, whole: Array) -> Array:
 def _descend(heap: Array, node: Array, rest: Array, levels: int) -> tuple[Array, Array]:
     def step(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         node, rest = carry
-        left, right = _get(heap, 2 * node), _get(heap, 2 * node + 1)
+        left, right = _get(heap, 4 * node), _get(heap, 4 * node + 2)
         # Rounding may leave a rest that is too large: never descend into an empty subtree.
         go_right = (rest >= left) & (right > 0)
         return 2 * node + go_right.astype(jnp.int32), jnp.where(go_right, rest - left, rest)
@@ -174,43 +177,47 @@ def _choose(rows: Array, node: Array, rest: Array) -> tuple[Array, Array]:
 
 def _recompute(tree: SumTree, slots: Array) -> SumTree:
     """Recompute the sums and peaks over changed leaves; `slots` has one of each changed row."""
-    leaves = tree.heap.shape[0] // 2
+    rows = tree.heap.shape[0] // 4
     node = slots >> np.int32(LEAF_ROW.bit_length() - 1)
     row = _get(tree.leaves.reshape(-1, LEAF_ROW), node)
-    node += np.int32(leaves)
-    heap = _set(tree.heap, node, _sum(row))
-    peaks = _set(tree.peaks, node, _fold(row, jnp.maximum))
+    node += np.int32(rows)
+    heap = _set_node(tree.heap, node, _sum(row), _fold(row, jnp.maximum))
 
-    def step(_: int, carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        heap, peaks, node = carry
+    def step(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        heap, node = carry
         # Slots below one parent all write the same sum, so the order of duplicates is irrelevant.
-        left, right = node & ~np.int32(1), node | np.int32(1)
-        node = node >> np.int32(1)
+        left, right = 2 * (node & ~np.int32(1)), 2 * (node | np.int32(1))
         sums = _get(heap, left) + _get(heap, right)
-        tops = jnp.maximum(_get(peaks, left), _get(peaks, right))
-        return _set(heap, node, sums), _set(peaks, node, tops), node
+        peaks = jnp.maximum(_get(heap, left + 1), _get(heap, right + 1))
+        node = node >> np.int32(1)
+        return _set_node(heap, node, sums, peaks), node
 
     # The topmost nodes are recomputed whole, in fewer operations than level by level.
-    top = min(leaves, max(TOP, _power_of_two(node.shape[0])))
-    levels = (leaves // top).bit_length() - 1
-    heap, peaks, node = jax.lax.fori_loop(0, levels, step, (heap, peaks, node))
+    top = min(rows, max(TOP, _power_of_two(node.shape[0])))
+    heap, node = jax.lax.fori_loop(0, (rows // top).bit_length() - 1, step, (heap, node))
     # XLA does not know that it is 0. It would write over all of a heap that is read at constants.
     first = jnp.where(node[0] < 0, np.int32(1), np.int32(0))
-    heap, total = _recompute_top(heap, top, first, jnp.add)
-    peaks, highest = _recompute_top(peaks, top, first, jnp.maximum)
-    return SumTree(write_nothing(tree.leaves, total + highest), heap, peaks, total, highest)
+    heap, total, highest = _recompute_top(heap, top, first)
+    return SumTree(write_nothing(tree.leaves, total + highest), heap, total, highest)
 
 
-def _recompute_top(
-    heap: Array, width: int, first: Array, join: Callable[[Array, Array], Array]
-) -> tuple[Array, Array]:
-    """Recompute the nodes over a level of a heap; return it and its root. `first` must be 0."""
-    level = _get(heap, jnp.arange(width, 2 * width, dtype=jnp.int32) + first)
-    levels = [level]
+def _set_node(heap: Array, node: Array, sums: Array, peaks: Array) -> Array:
+    # In one write: XLA would copy the heap between two.
+    at = jnp.concatenate([2 * node, 2 * node + 1])
+    return _set(heap, at, jnp.concatenate([sums, peaks]))
+
+
+def _recompute_top(heap: Array, width: int, first: Array) -> tuple[Array, Array, Array]:
+    """Recompute the nodes over a level of a heap; return it, and its root. `first` must be 0."""
+    level = _get(heap, jnp.arange(2 * width, 4 * width, dtype=jnp.int32) + first)
+    sums, peaks = [level[0::2]], [level[1::2]]
     while (width := width // 2) > 0:
-        levels.append(join(levels[-1][0::2], levels[-1][1::2]))
-    nodes = jnp.concatenate(levels[:0:-1]) if len(levels) > 1 else levels[0]
-    return _set(heap, jnp.arange(1, len(nodes) + 1, dtype=jnp.int32), nodes), nodes[0]
+        sums.append(sums[-1][0::2] + sums[-1][1::2])
+        peaks.append(jnp.maximum(peaks[-1][0::2], peaks[-1][1::2]))
+    over = (jnp.concatenate(levels[:0:-1] or levels) for levels in (sums, peaks))
+    nodes = jnp.stack(tuple(over), axis=1).reshape(-1)
+    indices = jnp.arange(2, 2 + nodes.shape[0], dtype=jnp.int32)
+    return _set(heap, indices, nodes), sums[-1][0], peaks[-1][0]
 
 
 def _sum(rows: Array) -> Array:
