@@ -306,8 +306,6 @@ def test_bad_operands_are_refused():
         jax.block_until_ready(sum_tree_native.assign_range(tree, slots[0], weights, 0))
     wrong = dataclasses.replace(tree, leaves=tree.leaves[:12])
     with pytest.raises(FAILURES, match="leaves must be 8 for every 4 of the heap's 8 numbers"):
-        FAILURES, match="leaves must be 8 for every 4 of the heap's 8 numbers, got 12"
-    ):
         jax.block_until_ready(sum_tree_native.assign(wrong, slots, weights))
 
 
