@@ -44,8 +44,7 @@ class SumTree:
 
 def init(capacity: int) -> SumTree:
     """Return a tree over `capacity` leaves, all 0."""
-    # At least 2: jaxlib 0.11 crashes on arrays without elements that are sharded.
-    rows = max(2, _power_of_two(-(-capacity // LEAF_ROW)))
+    rows = _power_of_two(-(-capacity // LEAF_ROW))
     zeros = functools.partial(jnp.zeros, dtype=jnp.float32)
     return SumTree(zeros(rows * LEAF_ROW), zeros(4 * rows), zeros(()), zeros(()))
 
