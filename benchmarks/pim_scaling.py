@@ -102,7 +102,7 @@ def comparison(logs: Mapping[str, modelled.Load]) -> Iterator[str]:
                 found = scaling(log, numerics, by)
                 limit, seconds = found.limit
                 yield (
-                    f"| {len(log.pairs) / 1e6:g} M | {_short(environment)} | {numerics} | {by} "
+                    f"| {len(log) / 1e6:g} M | {_short(environment)} | {numerics} | {by} "
                     f"| {1e3 * found.few.total:,.0f} ms | {1e3 * found.many.total:,.0f} ms "
                     f"| {found.speedup:.1f} | {limit}, {1e3 * seconds:.0f} ms |"
                 )
@@ -153,7 +153,7 @@ def draw(logs: Mapping[str, modelled.Load], path: Path) -> None:
             measured = list(curves)[-1]
             styles = {measured: {"color": "black", "linestyle": ":"}}
             plot.draw_scaling(ax, swiftrl.SCALING_DPUS, curves, styles=styles)
-            ax.set_title(f"{environment}, {len(log.pairs):,} rows")
+            ax.set_title(f"{environment}, {len(log):,} rows")
         with atomic_write(path) as file:
             figure.savefig(file, format="png", dpi=160)
 

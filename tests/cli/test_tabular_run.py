@@ -74,6 +74,31 @@ def test_a_partition_by_owner(tmp_path):
     assert "order must be SEQ or RAN by owner" in " ".join(other.output.split())
 
 
+def test_groups_take_turns_to_the_same_result(tmp_path):
+    log = tmp_path / "log.npz"
+    datasets.save(log, datasets.collect(envs.make_mdp("FrozenLake-v1"), "random", 2_001, seed=3))
+    words = ("train", log, "--dpus", 8, "--passes", 2, "--numerics", "int32_scaled")
+    found, expected = (
+        as_json(*words, *more, "--out", tmp_path / str(len(more)))
+        for more in (("--group-size", 3), ())
+    )
+    for same in ("episode_return", "modelled_seconds"):
+        assert found[same] == expected[same]
+    tables = (np.load(tmp_path / folder / "table.npz")["tables"] for folder in ("2", "0"))
+    np.testing.assert_array_equal(*tables)
+    returns = ((tmp_path / folder / "history.json").read_text() for folder in ("2", "0"))
+    assert len(set(returns)) == 1
+    for more, message in (
+        (("--by", "owner"), "by must be time where group_size is given, got owner"),
+        (("--backend", "upmem"), "must not be given with backend upmem"),
+        (("--order", "RAN"), "order must be SEQ or STR"),
+    ):
+        other = invoke(*words, *more, "--group-size", 3, "--out", tmp_path / "2", "--overwrite")
+        assert other.exit_code == 2
+        assert message in " ".join(other.output.replace("│", " ").split())
+    assert (tmp_path / "2" / "table.npz").is_file()  # not overwritten in vain
+
+
 @pytest.mark.long  # builds programs of DPUs
 @needs("gcc", "g++")
 def test_training_on_dpus_is_modelled_from_their_counters(tmp_path):

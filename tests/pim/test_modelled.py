@@ -33,17 +33,20 @@ KERNEL = modelled.KernelSettings(
 # takes 11 for each row of its busiest owner.
 # DPU 0 holds 0 3 6 8 | 0 3 6 8, in steps of 4: 0 0 3 3 | 6 6 8 8.
 # DPU 1 holds 0 1 2 3 | 4 0 1 2, in steps of 4: 0 4 1 0 | 2 1 3 2.
-PAIRS = np.array([0, 3, 6, 8, 0, 3, 6, 8, 0, 1, 2, 3, 4, 0, 1, 2])
+PAIRS = np.array([0, 3, 6, 8, 0, 3, 6, 8, 0, 1, 2, 3, 4, 0, 1, 2], np.int32)
 
 
 @pytest.mark.parametrize(("order", "busiest"), [("SEQ", 3 + 3), ("RAN", 3 + 3), ("STR", 3 + 3)])
 def test_imbalance_is_that_of_the_slowest_dpu(order, busiest):
-    load = modelled.Load(PAIRS, PAIRS // 3, num_states=3, num_actions=3, record_bytes=8)
+    state, action = np.divmod(PAIRS, np.int32(3))
+    columns = {"state": state, "action": action}
+    load = modelled.Load(columns, num_states=3, num_actions=3, record_bytes=8)
     kernel = dataclasses.replace(KERNEL, order=tabular.make_order(order, 4), target_block=4)
     run = modelled.workload(load_machine(), load, kernel, dpus=2)
     even = 8 / 4  # rows of an owner, were they split evenly
     assert run.imbalance == pytest.approx(busiest / even)
-    first = dataclasses.replace(load, pairs=PAIRS[:8])
+    half = {name: column[:8] for name, column in columns.items()}
+    first = dataclasses.replace(load, columns=half)
     alone = modelled.workload(load_machine(), first, kernel, dpus=1)
     assert alone.imbalance == pytest.approx({"STR": 2 + 2}.get(order, 1 + 1) / even)
 
@@ -52,11 +55,11 @@ def test_load_counts_pairs_and_record_bytes():
     data = datasets.collect(envs.make_mdp("Taxi-v3"), "random", 1000, seed=1)
     load = modelled.load_of(data)
     columns = data.transitions
-    np.testing.assert_array_equal(load.pairs, columns.state * 6 + columns.action)
+    np.testing.assert_array_equal(load.pairs(), columns.state * 6 + columns.action)
     assert (load.num_states, load.num_actions, load.record_bytes) == (500, 6, 8)
     run = modelled.workload(load_machine(), load, dataclasses.replace(KERNEL, merge="mean"), dpus=7)
     assert run.rows_per_dpu == cost.split_rows(1000, 7)
-    chunks = np.split(load.pairs, np.cumsum(run.rows_per_dpu)[:-1])
+    chunks = np.split(load.pairs(), np.cumsum(run.rows_per_dpu)[:-1])
     assert run.visited == max(len(set(chunk.tolist())) for chunk in chunks)
     assert not run.weighted_merge
     assert modelled.workload(load_machine(), load, KERNEL, dpus=7).weighted_merge
@@ -84,7 +87,7 @@ def test_the_document_holds_the_imbalances():
         for name in ("FrozenLake-v1", "Taxi-v3")
     ]
     for tasklets in (11, 12, 13, 16, 24):
-        own = [cost.ownership_imbalance(load_machine(), x.pairs, tasklets, 128) for x in loads]
+        own = [cost.ownership_imbalance(load_machine(), x.pairs(), tasklets, 128) for x in loads]
         expected = random_cycles(128, tasklets, 11) / (128 * max(1, 11 / tasklets))
         row = " | ".join(f"{ratio:.2f}" for ratio in (*own, expected))
         assert f"| {tasklets} | {row} |" in text

@@ -36,8 +36,11 @@ def test_equals_a_training_in_memory_bit_for_bit(numerics, merge, order, rule, g
         "target_block": 16,
     }
     rates = tabular.Hyperparameters(alpha=0.2, gamma=0.9)
+    ones = jax.numpy.ones_like(setting["rule"].init(S, A))
+    setting |= {"initial": ones, "probe": jax.numpy.sin}
     expected = pim.train(pim.partition(LOG, D, S, A), rates, **setting)
     found = pim.train_streamed(LOG, D, S, A, rates, **setting, group_size=group_size)
+    assert expected.history.shape == (3, S, A)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
     assert np.any(found.values)
 

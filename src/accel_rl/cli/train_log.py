@@ -131,6 +131,14 @@ def train_log(
     backend: Annotated[
         BackendName, typer.Option(rich_help_panel=_SCHEDULE, help="What runs the chunks.")
     ] = "auto",
+    group_size: Annotated[
+        int | None,
+        typer.Option(
+            rich_help_panel=_SCHEDULE,
+            min=1,
+            help="DPUs whose rows are in memory at once, for huge logs. Default: all.",
+        ),
+    ] = None,
     env: Annotated[
         str | None,
         typer.Option(
@@ -172,6 +180,7 @@ def train_log(
         target_block=target_block,
         tasklets=tasklets,
         backend=backend,
+        group_size=group_size,
         seed=seed,
     )
     with console.bad_input("--machine"):
@@ -193,9 +202,8 @@ def train_log(
     with console.bad_input("--out"):
         run_folder.check_free(directory, overwrite)
     with console.bad_input():
-        # No name holds the load, which has two columns of the log.
         workload = modelled.workload(described, modelled.load_of(dataset), settings.kernel, dpus)
-        chunks = tabular_run.chunks_of(dataset, dpus, by)
+        log = tabular_run.log_of(dataset, settings)
         chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
     with console.bad_input("--out"):
@@ -211,7 +219,7 @@ def train_log(
     ):
         # Backend upmem trains in one call: each call would transfer the log to the DPUs again.
         outcome = tabular_run.train(
-            chunks, settings, probe, advance, segmented=not on_dpus, machine=described
+            log, settings, probe, advance, segmented=not on_dpus, machine=described
         )
     if on_dpus and recorded.report is not None:
         weighted = settings.merge != "mean"

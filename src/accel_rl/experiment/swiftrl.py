@@ -204,7 +204,7 @@ def _model_scaling(
     """Model cycles and total time, in seconds, over numbers of DPUs: `Findings.scaling`."""
     more = _collect(laboratory.environment, scale.scaling_transitions, base.seed)
     return {
-        str(len(load.pairs)): {
+        str(len(load)): {
             by: {
                 numerics: modelled.scaling(
                     load, dataclasses.replace(base, numerics=numerics, by=by).kernel, SCALING_DPUS
@@ -238,7 +238,7 @@ def sarsa_error(laboratory: Laboratory, trained: Trained) -> dict[str, Json]:
         name = f"own, epsilon {settings.epsilon:g}"
         policy = tabular.epsilon_greedy(jax.numpy.asarray(values), settings.epsilon)
     exact = np.asarray(tabular.policy_evaluation(mdp, policy, settings.gamma)[1])
-    visits = np.bincount(laboratory.load.pairs, minlength=exact.size).reshape(exact.shape)
+    visits = np.bincount(laboratory.load.pairs(), minlength=exact.size).reshape(exact.shape)
     error = np.abs(values - exact)
     return {
         "environment": laboratory.environment,

@@ -4,10 +4,10 @@
 """
 
 import dataclasses
-import functools
 import hashlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +19,7 @@ from accel_rl.datasets.dataset import columns
 from accel_rl.io.values import Json
 from accel_rl.pim import Machine, modelled
 from accel_rl.pim.partition import LANES
+from accel_rl.pim.partition_stream import stream_program
 from accel_rl.types import MDP, Array
 
 _SEGMENTS = 10  # approximate number of calls in a training; Ctrl-C takes effect between calls
@@ -47,7 +48,13 @@ class TabularSettings:
     target_block: int = 128
     tasklets: int = 16
     backend: str = "auto"
+    group_size: int | None = None  # DPUs whose rows are in memory at once; None: all
     seed: int = 0
+
+    @property
+    def update_rule(self) -> tabular.TabularRule:
+        """Update rule."""
+        return tabular.make_rule(self.rule, tabular.make_numerics(self.numerics))
 
     @property
     def kernel(self) -> modelled.KernelSettings:
@@ -92,6 +99,25 @@ def chunks_of(dataset: TabularDataset, dpus: int, by: str = "time") -> pim.Chunk
     return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions, by)
 
 
+def log_of(dataset: TabularDataset, settings: TabularSettings) -> pim.Chunks | TabularDataset:
+    """Return what `train` takes: chunks, or the dataset if groups of DPUs take turns.
+
+    Raises:
+        ValueError: the settings do not fit the dataset, or groups cannot take turns with them.
+    """
+    if settings.group_size is None:
+        return chunks_of(dataset, settings.dpus, settings.by)
+    whole("group_size", settings.group_size, 1)
+    if settings.by != "time":
+        raise ValueError(f"by must be time where group_size is given, got {settings.by}")
+    if settings.backend == "upmem":
+        raise ValueError("group_size must not be given with backend upmem: its DPUs hold all rows")
+    rule, order = settings.update_rule, settings.kernel.order
+    info = dataset.info
+    stream_program(rule, order, info.num_states, info.num_actions, settings.target_block)
+    return dataset
+
+
 def horizon_of(mdp: MDP) -> int:
     """Return the number of steps after which episodes are truncated in evaluation."""
     return LONGEST_EPISODE if mdp.time_limit is None else mdp.time_limit
@@ -110,7 +136,7 @@ def return_probe(mdp: MDP, horizon: int) -> Probe:
 
 
 def train(
-    chunks: pim.Chunks,
+    log: pim.Chunks | TabularDataset,
     settings: TabularSettings,
     probe: Probe | None = None,
     on_passes: Callable[[int], object] = lambda passes: None,
@@ -124,7 +150,7 @@ def train(
     continues from the merged tables.
 
     Args:
-        chunks: from `chunks_of`.
+        log: from `log_of`, or the same chunks for several runs, from `chunks_of`.
         settings: of the run.
         probe: from `return_probe`; None records no returns.
         on_passes: called after each call with its number of passes.
@@ -134,27 +160,47 @@ def train(
     Returns:
         The outcome.
     """
-    rule = tabular.make_rule(settings.rule, tabular.make_numerics(settings.numerics))
-    run = functools.partial(
-        pim.train,
-        chunks,
-        tabular.Hyperparameters(settings.alpha, settings.gamma, settings.epsilon),
-        settings.seed,
-        rule=rule,
-        order=tabular.make_order(settings.order, settings.stride),
-        target_block=settings.target_block,
-        backend=settings.backend,
-        probe=probe,
-        machine=machine,
-        tasklets=settings.tasklets,
-    )
+    rates = tabular.Hyperparameters(settings.alpha, settings.gamma, settings.epsilon)
+    common: dict[str, Any] = {
+        "rule": settings.update_rule,
+        "order": settings.kernel.order,
+        "target_block": settings.target_block,
+        "backend": settings.backend,
+        "probe": probe,
+        "machine": machine,
+        "tasklets": settings.tasklets,
+    }
+
+    def run(schedule: pim.MergeSchedule, tables: Array | None, done: int) -> pim.TrainResult:
+        if isinstance(log, pim.Chunks):
+            return pim.train(
+                log,
+                rates,
+                settings.seed,
+                schedule=schedule,
+                initial=tables,
+                first_pass=jnp.uint32(done),
+                **common,
+            )
+        return pim.train_streamed(
+            log.transitions,
+            settings.dpus,
+            log.info.num_states,
+            log.info.num_actions,
+            rates,
+            schedule=schedule,
+            group_size=settings.group_size or settings.dpus,
+            initial=tables,
+            **common,
+        )
+
     started, done = time.perf_counter(), 0
     tables: Array | None = None
     history: list[Array] = []
     lengths = segments(settings.passes, settings.period) if segmented else [settings.passes]
     for length in lengths:
         schedule = pim.MergeSchedule(length, settings.period, settings.merge)
-        result = run(schedule=schedule, initial=tables, first_pass=jnp.uint32(done))
+        result = run(schedule, tables, done)
         tables, done = result.tables, done + length
         history += [] if probe is None else [result.history]
         result.tables.block_until_ready()

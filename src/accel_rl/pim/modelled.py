@@ -2,12 +2,13 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from accel_rl.arguments import whole
 from accel_rl.datasets import TabularDataset, validate
+from accel_rl.datasets.dataset import columns
 from accel_rl.pim import cost
 from accel_rl.pim.partition import record_bytes
 from accel_rl.pim.upmem.host import LaunchReport
@@ -18,29 +19,36 @@ from pim_emu.machine import Machine, load_machine
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Load:
-    """Properties of a dataset that the cost model needs, for any rule."""
+    """Dataset, for a cost model of any rule; its rows are read as they are needed."""
 
-    pairs: np.ndarray  # [N] int32, s * A + a of every transition
-    next_rows: np.ndarray  # [N] int32, s' of every transition, S where the episode ended
+    columns: Mapping[str, np.ndarray]  # [N] each, from `datasets.dataset.columns`
     num_states: int  # S
     num_actions: int  # A
     record_bytes: int  # 8 or 16, bytes of a transition in MRAM by time
 
+    def __len__(self) -> int:
+        """Return N."""
+        return len(self.columns["state"])
+
+    def pairs(self, rows: slice = slice(None)) -> np.ndarray:
+        """Return s * A + a of some rows, int32."""
+        state, action = self.columns["state"][rows], self.columns["action"][rows]
+        return state * np.int32(self.num_actions) + action
+
     @functools.cached_property
     def sorted(self) -> cost.SortedLog:
         """Log sorted by entry, for runs by owner."""
-        return cost.sort_log(self.pairs, self.next_rows)
+        ended, next_state = self.columns["discount"] == 0, self.columns["next_state"]
+        next_rows = np.where(ended, np.int32(self.num_states), next_state)
+        return cost.sort_log(self.pairs(), next_rows)
 
 
 def load_of(dataset: TabularDataset) -> Load:
-    """Return the load of a dataset."""
+    """Return the load of a dataset, whose columns it holds."""
     validate(dataset)
-    info, columns = dataset.info, dataset.transitions
-    pairs = np.asarray(columns.state) * np.int32(info.num_actions) + np.asarray(columns.action)
-    ended = np.asarray(columns.discount) == 0
-    next_rows = np.where(ended, np.int32(info.num_states), np.asarray(columns.next_state))
-    each = record_bytes(info.num_states * info.num_actions, info.num_actions, columns.reward)
-    return Load(pairs, next_rows, info.num_states, info.num_actions, each)
+    info, table = dataset.info, columns(dataset)
+    each = record_bytes(info.num_states * info.num_actions, info.num_actions, table["reward"])
+    return Load(table, info.num_states, info.num_actions, each)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +74,7 @@ def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) ->
     """
     owner = load.sorted.exchange(dpus, kernel.lanes) if kernel.lanes else None
     run = cost.DpuWorkload(
-        rows_per_dpu=cost.split_rows(len(load.pairs), dpus),
+        rows_per_dpu=cost.split_rows(len(load), dpus),
         num_states=load.num_states,
         num_actions=load.num_actions,
         rule=kernel.rule,
@@ -84,9 +92,13 @@ def workload(machine: Machine, load: Load, kernel: KernelSettings, dpus: int) ->
     cost.check_fits(machine, run)
     if owner:
         return run
-    chunks = np.split(load.pairs, np.cumsum(run.rows_per_dpu)[:-1])
-    visited = max(len(np.unique(chunk)) for chunk in chunks)
-    return dataclasses.replace(run, imbalance=_slowest(machine, chunks, run), visited=visited)
+    ends = np.cumsum(run.rows_per_dpu)
+    visited, imbalance = 0, 1.0  # the most of any DPU: a launch lasts as long as the slowest
+    for first, end in zip(ends - run.rows_per_dpu, ends, strict=True):
+        pairs = load.pairs(slice(first, end))
+        visited = max(visited, len(np.unique(pairs)))
+        imbalance = max(imbalance, _imbalance(machine, pairs, run))
+    return dataclasses.replace(run, imbalance=imbalance, visited=visited)
 
 
 def parts(machine: Machine, run: cost.DpuWorkload) -> dict[str, float]:
@@ -231,16 +243,12 @@ def _check_cycles(report: LaunchReport) -> None:
         raise ValueError("the DPUs counted instructions: use count_instructions=False")
 
 
-def _slowest(machine: Machine, chunks: Sequence[np.ndarray], run: cost.DpuWorkload) -> float:
-    """Return the largest imbalance of any DPU; a launch lasts as long as its slowest DPU."""
+def _imbalance(machine: Machine, pairs: np.ndarray, run: cost.DpuWorkload) -> float:
+    """Return the imbalance of the DPU with these rows."""
     if run.working_tasklets == 1:
         return 1.0
-    return max(
-        cost.ownership_imbalance(
-            machine, chunk[_visiting_order(run, len(chunk))], run.tasklets, run.target_block
-        )
-        for chunk in chunks
-    )
+    ordered = pairs[_visiting_order(run, len(pairs))]
+    return cost.ownership_imbalance(machine, ordered, run.tasklets, run.target_block)
 
 
 def _visiting_order(run: cost.DpuWorkload, rows: int) -> np.ndarray:

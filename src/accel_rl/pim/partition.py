@@ -164,7 +164,7 @@ def encode_chunks(program: PassProgram, chunks: Chunks) -> Array:
     return to_words(encode_transition(chunks.transitions, program.num_actions, reward, valid))
 
 
-def record_bytes(entries: int, num_actions: int, rewards: Array) -> int:
+def record_bytes(entries: int, num_actions: int, rewards: ArrayLike) -> int:
     """Return the bytes of a record in MRAM, 8 or 16, as `kernels/upmem/host/records.cpp`.
 
     Args:

@@ -9,11 +9,11 @@ from accel_rl.pim.agents import train_agents
 from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.merge import MERGES, MergeSchedule, weight_bound
 from accel_rl.pim.partition import check_log, chunk_lengths, partition
-from accel_rl.pim.train import TrainResult, merge_on_mesh
+from accel_rl.pim.train import Probe, TrainResult, merge_on_mesh
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
-from accel_rl.types import TabularTransition
+from accel_rl.types import Array, TabularTransition
 from pim_emu import Machine, load_machine
 
 _merge = jax.jit(merge_on_mesh, static_argnums=(0, 1, 2))
@@ -32,6 +32,8 @@ def train_streamed(
     order: str | Order = "SEQ",
     target_block: int = DEFAULT_TARGET_BLOCK,
     backend: str | Backend = "auto",
+    initial: Array | None = None,
+    probe: Probe | None = None,
     machine: str | Machine | None = "upmem-2560",
     tasklets: int = 16,
 ) -> TrainResult:
@@ -54,11 +56,13 @@ def train_streamed(
       order: "SEQ" or "STR", or such an order.
       target_block: as in `train`.
       backend: as in `train`.
+      initial: [1, S, A] in the numerics' dtype, as in `train`.
+      probe: as in `train`.
       machine: machine of the DPUs as in `train`; groups can take turns on fewer DPUs than D.
       tasklets: as in `train`.
 
     Returns:
-      Tables, action values and effective rates; no history.
+      As `train`.
 
     Raises:
       ValueError: an argument is out of range, or `order` or `rule` has random choices.
@@ -68,20 +72,16 @@ def train_streamed(
     whole("period", schedule.period, 1)
     whole("group_size", group_size, 1)
     order = make_order(order) if isinstance(order, str) else order
-    program = PassProgram(rule, order, num_states, num_actions, target_block)
-    if not (program.is_static and program.has_constant_visits):
-        raise ValueError(
-            "order must be SEQ or STR and rule of one table without random choices to stream, got "
-            f"order {order.name} and rule {rule.name}"
-        )
+    program = stream_program(rule, order, num_states, num_actions, target_block)
     # Of the whole log, so that errors number its rows.
     lengths = chunk_lengths(check_log(transitions, num_dpus, num_states, num_actions), num_dpus)
     ends = np.cumsum(lengths)
     machine = load_machine(machine) if isinstance(machine, str) else machine
     name = None if machine is None else machine.name
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
-    table = rule.init(num_states, num_actions)
+    table = rule.init(num_states, num_actions) if initial is None else initial
     visits: list[np.ndarray] = []  # of a pass, by groups
+    history: list[object] = []
     for start in range(0, schedule.passes, schedule.period):
         num_passes = min(schedule.period, schedule.passes - start)
         tables = []
@@ -115,7 +115,23 @@ def train_streamed(
             np.concatenate(visits) * np.uint32(num_passes),
             result.effective.alpha,
         ).reshape(table.shape)
-    return TrainResult(table, rule.values(table), None, result.effective)
+        if probe is not None:
+            history.append(jax.jit(probe)(rule.values(table)))
+    stacked = jax.tree.map(lambda *each: jnp.stack(each), *history) if history else None
+    return TrainResult(table, rule.values(table), stacked, result.effective)
+
+
+def stream_program(
+    rule: TabularRule, order: Order, num_states: int, num_actions: int, target_block: int
+) -> PassProgram:
+    """Return the program of a streamed training; raises ValueError for one that cannot stream."""
+    program = PassProgram(rule, order, num_states, num_actions, target_block)
+    if not (program.is_static and program.has_constant_visits):
+        raise ValueError(
+            "order must be SEQ or STR and rule of one table without random choices to stream, got "
+            f"order {order.name} and rule {rule.name}"
+        )
+    return program
 
 
 def _visits(
