@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from common import Claim, Report, System, interleave, warn
-from interpreter import Interpreter
+from interpreter import Interpreter, rivals_of
 from rich.console import Console
 
 from accel_rl import envs
@@ -72,12 +72,7 @@ def rival(
         "actions": actions.tolist(),
         "dtype": str(actions.dtype),
     }
-
-    def elsewhere(repeats: int) -> tuple[float, float]:
-        wall = sum(rivals.ask(asked)["wall"] for _ in range(repeats)) / repeats
-        return wall, wall
-
-    return System(lambda: elsewhere(1), steps * NUM_ENVS, elsewhere)
+    return rivals.system(asked, steps * NUM_ENVS)
 
 
 def claim(report: Report, case: str) -> None:
@@ -105,12 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the report there")
     options = parser.parse_args(arguments)
     report = Report(PACKAGES, "host_environments", quick=options.quick, seeds="resets from seed 0")
-    rivals = None
-    if options.rivals is None:
-        warn(f"claims are null: give --rivals PYTHON; {SCRIPT.name} says what it needs")
-    else:
-        rivals = Interpreter(options.rivals, SCRIPT)
-        report.versions.update(rivals.greeting["versions"])
+    rivals = rivals_of(report, options.rivals, SCRIPT)
     names, steps = (ENVIRONMENTS[:1], 50) if options.quick else (ENVIRONMENTS, STEPS)
     for name in names:
         try:

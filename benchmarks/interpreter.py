@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from common import Report, System, warn
+
 
 class Interpreter:
     """Runs a script that greets and then answers each request, all of them a line."""
@@ -54,6 +56,15 @@ class Interpreter:
             raise RuntimeError(f"{self._script.name} ended: {error}") from error
         return self._answer()
 
+    def system(self, request: dict[str, Any], work: float) -> System:
+        """Return a system of `work` units, whose wall time the answers to a request hold."""
+
+        def elsewhere(repeats: int) -> tuple[float, float]:
+            wall = sum(self.ask(request)["wall"] for _ in range(repeats)) / repeats
+            return wall, wall
+
+        return System(lambda: elsewhere(1), work, elsewhere)
+
     def close(self) -> None:
         """End the process."""
         assert self._process.stdin is not None
@@ -72,3 +83,13 @@ class Interpreter:
             return dict(json.loads(line))
         except (TypeError, ValueError) as error:
             raise RuntimeError(f"{self._script.name} answered {line!r}") from error
+
+
+def rivals_of(report: Report, python: str | None, script: Path) -> Interpreter | None:
+    """Start the rivals' interpreter, if there is one, and record their versions."""
+    if python is None:
+        warn(f"claims are null: give --rivals PYTHON; {script.name} says what it needs")
+        return None
+    rivals = Interpreter(python, script)
+    report.versions.update(rivals.greeting["versions"])
+    return rivals

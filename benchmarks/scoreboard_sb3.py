@@ -138,16 +138,20 @@ class Evaluation(BaseCallback):
         return True
 
 
-def train(algorithm, environment, seed, steps, file):
-    """Train; write a row to the file for each evaluation."""
-    make = MinAtar if environment.endswith("MinAtar") else gymnasium.make
-    env = Monitor(make(environment))
-    given, episodes = settings(algorithm, environment, steps)
+def make_model(algorithm, env, seed, **given):
+    """Return SB3's agent with these arguments."""
     if algorithm == "td3":
         num = env.action_space.shape[0]
         given["action_noise"] = NormalActionNoise(np.zeros(num), np.full(num, 0.1))
     kind = getattr(stable_baselines3, algorithm.upper())
-    model = kind("MlpPolicy", env, seed=seed, device="cpu", **given)
+    return kind("MlpPolicy", env, seed=seed, device="cpu", **given)
+
+
+def train(algorithm, environment, seed, steps, file):
+    """Train; write a row to the file for each evaluation."""
+    make = MinAtar if environment.endswith("MinAtar") else gymnasium.make
+    given, episodes = settings(algorithm, environment, steps)
+    model = make_model(algorithm, Monitor(make(environment)), seed, **given)
     model.learn(steps, callback=Evaluation(make(environment), steps, episodes, seed, file))
 
 

@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "in_network": (),
     "apex_learning": (),
     "host_environments": ("--rivals",),
+    "host_training": ("--rivals",),
     "learning": (),
     "amper_learning": (),
     "amper_tuned": (),
