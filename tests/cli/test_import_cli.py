@@ -116,6 +116,7 @@ def test_an_environments_tables_tell_ends_in_text(there):
         (BLANKS.replace("4 1", "4"), ("--episode-end", "truncated"), "line 4: 3 fields, must be 4"),
         ("0 0 1 2\n3 0 1 1\n", ("--episode-end", "truncated"), "none of the 2 rows has a known ne"),
         ("PK\x03\x04", (), "no column 'state'"),
+        ("PAR1\x15\x00", (), "own.csv: not text, nor an .npz file: write its columns as CSV"),
     ],
 )  # fmt: skip
 def test_faults_are_a_line_and_no_file(there, content, options, says):

@@ -17,6 +17,8 @@ from accel_rl.datasets.storage import DAMAGE
 
 DONE = "done"  # a column that stands for terminated
 
+_HEAD = 1 << 16  # bytes, of which text has none that is 0 and Parquet or Arrow many
+
 _FLAGS = {"true": "1", "false": "0"}
 
 
@@ -58,6 +60,12 @@ def read(path: Path, wanted: Mapping[str, str | None]) -> Columns:
         return _read_npz(path, wanted)
     if path.suffix == ".npz":
         raise DatasetError("not an .npz file, or cut short: it has no zip directory")
+    with path.open("rb") as file:
+        if b"\0" in file.read(_HEAD):
+            raise DatasetError(
+                "not text, nor an .npz file: write its columns as CSV in UTF-8, or give them to "
+                "datasets.from_arrays"
+            )
     if is_text(path):
         arrays = text.parse(path)
         names = dict(zip(REQUIRED, REQUIRED, strict=True))
