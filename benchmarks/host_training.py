@@ -34,7 +34,7 @@ def ours(agent: str, environment: str, steps: int) -> System:
     chosen = experiment.load(agent=agent, environment=environment, settings=given)
     assert chosen.host is not None
 
-    def elsewhere(repeats: int) -> tuple[float, float]:
+    def timed(repeats: int) -> tuple[float, float]:
         wall = 0.0
         for _ in range(repeats):
             with chosen.host.open(chosen.configuration.schedule.num_envs) as env:
@@ -50,11 +50,11 @@ def ours(agent: str, environment: str, steps: int) -> System:
             wall += last["seconds"] - before["seconds"]
         return wall / repeats, wall / repeats
 
-    return System(lambda: elsewhere(1), steps, elsewhere)
+    return System(lambda: timed(1), steps, timed)
 
 
 def sb3(rivals: Interpreter, agent: str, environment: str, threads: int, steps: int) -> System:
-    """Return SB3's training, which goes on in each run where it was."""
+    """Return SB3's training; each run continues the same model."""
     asked = {
         "algorithm": agent,
         "environment": environment,

@@ -57,7 +57,7 @@ class Interpreter:
         return self._answer()
 
     def system(self, request: dict[str, Any], work: float) -> System:
-        """Return a system of `work` units, whose wall time the answers to a request hold."""
+        """Return a system each of whose runs is a request that is answered with its wall time."""
 
         def elsewhere(repeats: int) -> tuple[float, float]:
             wall = sum(self.ask(request)["wall"] for _ in range(repeats)) / repeats

@@ -79,24 +79,40 @@ def test_groups_take_turns_to_the_same_result(tmp_path):
     datasets.save(log, datasets.collect(envs.make_mdp("FrozenLake-v1"), "random", 2_001, seed=3))
     words = ("train", log, "--dpus", 8, "--passes", 2, "--numerics", "int32_scaled")
     found, expected = (
-        as_json(*words, *more, "--out", tmp_path / str(len(more)))
-        for more in (("--group-size", 3), ())
+        as_json(*words, *more, "--out", tmp_path / folder)
+        for folder, more in (("groups", ("--group-size", 3)), ("all", ()))
     )
     for same in ("episode_return", "modelled_seconds"):
         assert found[same] == expected[same]
-    tables = (np.load(tmp_path / folder / "table.npz")["tables"] for folder in ("2", "0"))
-    np.testing.assert_array_equal(*tables)
-    returns = ((tmp_path / folder / "history.json").read_text() for folder in ("2", "0"))
-    assert len(set(returns)) == 1
-    for more, message in (
-        (("--by", "owner"), "by must be time where group_size is given, got owner"),
-        (("--backend", "upmem"), "must not be given with backend upmem"),
-        (("--order", "RAN"), "order must be SEQ or STR"),
-    ):
-        other = invoke(*words, *more, "--group-size", 3, "--out", tmp_path / "2", "--overwrite")
-        assert other.exit_code == 2
-        assert message in " ".join(other.output.replace("│", " ").split())
-    assert (tmp_path / "2" / "table.npz").is_file()  # not overwritten in vain
+    folders = tmp_path / "groups", tmp_path / "all"
+    np.testing.assert_array_equal(*(np.load(each / "table.npz")["tables"] for each in folders))
+    assert len({(each / "history.json").read_text() for each in folders}) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--by", "owner"), "take turns only by time, got by owner"),
+        (("--backend", "upmem"), "got backend upmem"),
+        (("--order", "RAN"), "take turns only in order SEQ or STR"),
+        (("--rule", "double_q_learning"), "take turns only in order SEQ or STR"),
+    ],
+)
+def test_groups_that_cannot_take_turns_are_refused_before_the_log_is_read(words, message):
+    refused = invoke("train", "absent.npz", *words, "--group-size", 3)
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("accel-rl: Invalid value for --group-size: groups of DPUs")
+    assert message in refused.stderr
+
+
+def test_a_training_that_fails_leaves_the_older_run(tmp_path):
+    words = ("train", "FrozenLake-v1", "--num", 100, "--dpus", 4, "--passes", 1, "--out", tmp_path)
+    as_json(*words)
+    older = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    refused = invoke(*words, "--overwrite", "--alpha", 2)
+    assert refused.exit_code == 2
+    assert "alpha must be in [0, 1]" in refused.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == older
 
 
 @pytest.mark.long  # builds programs of DPUs

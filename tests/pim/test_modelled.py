@@ -39,14 +39,13 @@ PAIRS = np.array([0, 3, 6, 8, 0, 3, 6, 8, 0, 1, 2, 3, 4, 0, 1, 2], np.int32)
 @pytest.mark.parametrize(("order", "busiest"), [("SEQ", 3 + 3), ("RAN", 3 + 3), ("STR", 3 + 3)])
 def test_imbalance_is_that_of_the_slowest_dpu(order, busiest):
     state, action = np.divmod(PAIRS, np.int32(3))
-    columns = {"state": state, "action": action}
-    load = modelled.Load(columns, num_states=3, num_actions=3, record_bytes=8)
+    ones = np.ones(len(PAIRS), np.float32)
+    load = modelled.Load(state, action, state, ones, num_states=3, num_actions=3, record_bytes=8)
     kernel = dataclasses.replace(KERNEL, order=tabular.make_order(order, 4), target_block=4)
     run = modelled.workload(load_machine(), load, kernel, dpus=2)
     even = 8 / 4  # rows of an owner, were they split evenly
     assert run.imbalance == pytest.approx(busiest / even)
-    half = {name: column[:8] for name, column in columns.items()}
-    first = dataclasses.replace(load, columns=half)
+    first = dataclasses.replace(load, state=state[:8], action=action[:8])
     alone = modelled.workload(load_machine(), first, kernel, dpus=1)
     assert alone.imbalance == pytest.approx({"STR": 2 + 2}.get(order, 1 + 1) / even)
 

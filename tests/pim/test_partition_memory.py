@@ -23,13 +23,18 @@ LIMITED = """
 import hashlib, resource, sys
 import jax, numpy as np
 from accel_rl import datasets, pim, tabular
+from accel_rl.experiment import tabular_run
 
 small, log, how, limit = sys.argv[1:]
 setting = {"rule": tabular.q_learning(), "schedule": pim.MergeSchedule(2, 2)}
 
 def digest(path):
-    log = datasets.load(path, mapped=how != "read").transitions
-    if how == "streamed":
+    data = datasets.load(path, mapped=how != "read")
+    log = data.transitions
+    if how == "streamed":  # with what the command asks for beside it
+        kernel = tabular_run.TabularSettings().kernel
+        pim.modelled.workload(pim.load_machine(), pim.modelled.load_of(data), kernel, 256)
+        tabular_run.describe(data)
         found = pim.train_streamed(log, 256, 64, 4, group_size=16, **setting).tables
     else:
         found = pim.partition(log, 256, 64, 4, "owner" if how == "owner" else "time")

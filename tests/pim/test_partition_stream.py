@@ -1,5 +1,7 @@
 """Streamed training: the bits of a training in memory, and refused arguments."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from transitions import synthetic
 from accel_rl import pim, tabular
 
 S, A, D = 6, 3, 13
+INT32 = tabular.make_numerics("int32_scaled")
 LOG = jax.tree.map(np.asarray, synthetic(S, A, 700))
 
 
@@ -36,10 +39,11 @@ def test_equals_a_training_in_memory_bit_for_bit(numerics, merge, order, rule, g
         "target_block": 16,
     }
     rates = tabular.Hyperparameters(alpha=0.2, gamma=0.9)
-    ones = jax.numpy.ones_like(setting["rule"].init(S, A))
-    setting |= {"initial": ones, "probe": jax.numpy.sin}
+    setting["probe"], told = jax.numpy.sin, []
     expected = pim.train(pim.partition(LOG, D, S, A), rates, **setting)
-    found = pim.train_streamed(LOG, D, S, A, rates, **setting, group_size=group_size)
+    setting |= {"group_size": group_size, "on_merge": told.append}
+    found = pim.train_streamed(LOG, D, S, A, rates, **setting)
+    assert told == [2, 2, 1]
     assert expected.history.shape == (3, S, A)
     jax.tree.map(np.testing.assert_array_equal, found, expected)
     assert np.any(found.values)
@@ -48,7 +52,7 @@ def test_equals_a_training_in_memory_bit_for_bit(numerics, merge, order, rule, g
 @pytest.mark.parametrize(("order", "rule"), [("RAN", "q_learning"), ("SEQ", "double_q_learning")])
 def test_random_choices_are_refused(order, rule):
     schedule = pim.MergeSchedule(passes=1)
-    with pytest.raises(ValueError, match=f"got order {order} and rule {rule}"):
+    with pytest.raises(ValueError, match=f"take turns only .* got order {order} and rule {rule}"):
         pim.train_streamed(
             LOG, D, S, A, rule=tabular.make_rule(rule), schedule=schedule, order=order
         )
@@ -61,6 +65,16 @@ def test_a_bad_row_has_its_number_in_the_log():
     bad = type(LOG)(state, *jax.tree.leaves(LOG)[1:])
     with pytest.raises(ValueError, match=r"row 650: state is 6, must be in \[0, 6\)"):
         pim.train_streamed(bad, D, S, A, rule=tabular.q_learning(), schedule=schedule)
+
+
+def test_a_reward_of_the_last_group_is_refused_before_any_training():
+    reward = LOG.reward.copy()
+    reward[650] = 1e9
+    bad, told = dataclasses.replace(LOG, reward=reward), []
+    setting = {"schedule": pim.MergeSchedule(1), "group_size": 1, "on_merge": told.append}
+    with pytest.raises(ValueError, match=r"rewards must be finite and in .* got -?\S+ to 1e\+09"):
+        pim.train_streamed(bad, D, S, A, rule=tabular.q_learning(INT32), **setting)
+    assert not told
 
 
 def test_bad_arguments_are_named():

@@ -17,7 +17,7 @@ from accel_rl.datasets.storage import DAMAGE
 
 DONE = "done"  # a column that stands for terminated
 
-_HEAD = 1 << 16  # bytes, of which text has none that is 0 and Parquet or Arrow many
+_HEAD = 1 << 16  # bytes searched for NUL, which text never contains and Parquet and Arrow do
 
 _FLAGS = {"true": "1", "false": "0"}
 

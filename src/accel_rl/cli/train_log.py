@@ -183,6 +183,8 @@ def train_log(
         group_size=group_size,
         seed=seed,
     )
+    with console.bad_input("--group-size"):
+        tabular_run.check_groups(settings)
     with console.bad_input("--machine"):
         described = load_machine(machine)
     dataset, mdp, environment = _data(data, env, num, seed)
@@ -202,12 +204,10 @@ def train_log(
     with console.bad_input("--out"):
         run_folder.check_free(directory, overwrite)
     with console.bad_input():
+        # No name holds the load, which by owner has a sorted copy of the log.
         workload = modelled.workload(described, modelled.load_of(dataset), settings.kernel, dpus)
-        log = tabular_run.log_of(dataset, settings)
         chosen = pim.select_backend(backend, tasklets=tasklets, machine=described.name).name
         seconds = modelled.parts(described, workload)
-    with console.bad_input("--out"):
-        clearing.clear(directory)
 
     probe = None if mdp is None else tabular_run.return_probe(mdp, tabular_run.horizon_of(mdp))
     what = f"{rule} {numerics} {order} on {dpus:,} DPUs by {by}"
@@ -217,10 +217,14 @@ def train_log(
         console.bad_input(),
         pim.upmem.recording() as recorded,
     ):
-        # Backend upmem trains in one call: each call would transfer the log to the DPUs again.
-        outcome = tabular_run.train(
-            log, settings, probe, advance, segmented=not on_dpus, machine=described
-        )
+        if group_size is not None:
+            outcome = tabular_run.train_groups(dataset, settings, probe, advance, machine=described)
+        else:
+            chunks = tabular_run.chunks_of(dataset, dpus, by)
+            # Backend upmem trains in one call: each would transfer the log to the DPUs again.
+            outcome = tabular_run.train(
+                chunks, settings, probe, advance, segmented=not on_dpus, machine=described
+            )
     if on_dpus and recorded.report is not None:
         weighted = settings.merge != "mean"
         seconds = modelled.parts_of_run(described, recorded.report, weighted_merge=weighted)
@@ -239,6 +243,8 @@ def train_log(
     )
     results["trained_by"] = f"upmem, {pim.upmem.which_toolkit()}" if on_dpus else chosen
     results["modelled_from"] = "counters of the DPUs" if on_dpus else "cost model"
+    with console.bad_input("--out"):
+        clearing.clear(directory)  # not before: what fails or is interrupted leaves an older run
     table_folder.write(
         directory, console.command_line(context), config, outcome, environment, results
     )

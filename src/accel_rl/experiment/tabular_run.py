@@ -19,8 +19,8 @@ from accel_rl.datasets.dataset import columns
 from accel_rl.io.values import Json
 from accel_rl.pim import Machine, modelled
 from accel_rl.pim.partition import LANES
-from accel_rl.pim.partition_stream import stream_program
-from accel_rl.types import MDP, Array
+from accel_rl.pim.partition_stream import check_streamable
+from accel_rl.types import MDP, Array, ArrayLike
 
 _SEGMENTS = 10  # approximate number of calls in a training; Ctrl-C takes effect between calls
 
@@ -53,8 +53,13 @@ class TabularSettings:
 
     @property
     def update_rule(self) -> tabular.TabularRule:
-        """Update rule."""
+        """Update rule, with the numerics."""
         return tabular.make_rule(self.rule, tabular.make_numerics(self.numerics))
+
+    @property
+    def rates(self) -> tabular.Hyperparameters:
+        """Rates of the rule."""
+        return tabular.Hyperparameters(self.alpha, self.gamma, self.epsilon)
 
     @property
     def kernel(self) -> modelled.KernelSettings:
@@ -99,23 +104,21 @@ def chunks_of(dataset: TabularDataset, dpus: int, by: str = "time") -> pim.Chunk
     return pim.partition(dataset.transitions, dpus, info.num_states, info.num_actions, by)
 
 
-def log_of(dataset: TabularDataset, settings: TabularSettings) -> pim.Chunks | TabularDataset:
-    """Return what `train` takes: chunks, or the dataset if groups of DPUs take turns.
+def check_groups(settings: TabularSettings) -> None:
+    """Check, before any work, that groups of DPUs can take turns if the settings want it.
 
     Raises:
-        ValueError: the settings do not fit the dataset, or groups cannot take turns with them.
+        ValueError: they cannot, by owner, on backend "upmem", or for a random choice.
     """
     if settings.group_size is None:
-        return chunks_of(dataset, settings.dpus, settings.by)
-    whole("group_size", settings.group_size, 1)
+        return
     if settings.by != "time":
-        raise ValueError(f"by must be time where group_size is given, got {settings.by}")
+        raise ValueError(f"groups of DPUs take turns only by time, got by {settings.by}")
     if settings.backend == "upmem":
-        raise ValueError("group_size must not be given with backend upmem: its DPUs hold all rows")
-    rule, order = settings.update_rule, settings.kernel.order
-    info = dataset.info
-    stream_program(rule, order, info.num_states, info.num_actions, settings.target_block)
-    return dataset
+        raise ValueError(
+            "groups of DPUs take turns only where DPUs do not keep their rows, got backend upmem"
+        )
+    check_streamable(settings.update_rule, settings.kernel.order)
 
 
 def horizon_of(mdp: MDP) -> int:
@@ -136,7 +139,7 @@ def return_probe(mdp: MDP, horizon: int) -> Probe:
 
 
 def train(
-    log: pim.Chunks | TabularDataset,
+    chunks: pim.Chunks,
     settings: TabularSettings,
     probe: Probe | None = None,
     on_passes: Callable[[int], object] = lambda passes: None,
@@ -150,7 +153,7 @@ def train(
     continues from the merged tables.
 
     Args:
-        log: from `log_of`, or the same chunks for several runs, from `chunks_of`.
+        chunks: from `chunks_of`.
         settings: of the run.
         probe: from `return_probe`; None records no returns.
         on_passes: called after each call with its number of passes.
@@ -160,59 +163,82 @@ def train(
     Returns:
         The outcome.
     """
-    rates = tabular.Hyperparameters(settings.alpha, settings.gamma, settings.epsilon)
-    common: dict[str, Any] = {
-        "rule": settings.update_rule,
-        "order": settings.kernel.order,
-        "target_block": settings.target_block,
-        "backend": settings.backend,
-        "probe": probe,
-        "machine": machine,
-        "tasklets": settings.tasklets,
-    }
-
-    def run(schedule: pim.MergeSchedule, tables: Array | None, done: int) -> pim.TrainResult:
-        if isinstance(log, pim.Chunks):
-            return pim.train(
-                log,
-                rates,
-                settings.seed,
-                schedule=schedule,
-                initial=tables,
-                first_pass=jnp.uint32(done),
-                **common,
-            )
-        return pim.train_streamed(
-            log.transitions,
-            settings.dpus,
-            log.info.num_states,
-            log.info.num_actions,
-            rates,
-            schedule=schedule,
-            group_size=settings.group_size or settings.dpus,
-            initial=tables,
-            **common,
-        )
-
     started, done = time.perf_counter(), 0
     tables: Array | None = None
     history: list[Array] = []
     lengths = segments(settings.passes, settings.period) if segmented else [settings.passes]
     for length in lengths:
-        schedule = pim.MergeSchedule(length, settings.period, settings.merge)
-        result = run(schedule, tables, done)
+        result = pim.train(
+            chunks,
+            settings.rates,
+            settings.seed,
+            schedule=pim.MergeSchedule(length, settings.period, settings.merge),
+            initial=tables,
+            first_pass=jnp.uint32(done),
+            probe=probe,
+            machine=machine,
+            **_common(settings),
+        )
         tables, done = result.tables, done + length
         history += [] if probe is None else [result.history]
         result.tables.block_until_ready()
         on_passes(length)
+    returns = np.concatenate(history) if history else None
+    return _outcome(settings, result, returns, time.perf_counter() - started)
+
+
+def train_groups(
+    dataset: TabularDataset,
+    settings: TabularSettings,
+    probe: Probe | None = None,
+    on_passes: Callable[[int], object] = lambda passes: None,
+    *,
+    machine: Machine | None = None,
+) -> Outcome:
+    """Train as `train`, with the rows of `settings.group_size` DPUs in memory at once."""
+    started, info = time.perf_counter(), dataset.info
+    assert settings.group_size is not None
+    result = pim.train_streamed(
+        dataset.transitions,
+        settings.dpus,
+        info.num_states,
+        info.num_actions,
+        settings.rates,
+        schedule=pim.MergeSchedule(settings.passes, settings.period, settings.merge),
+        group_size=settings.group_size,
+        probe=probe,
+        on_merge=on_passes,
+        machine=machine,
+        **_common(settings),
+    )
+    return _outcome(settings, result, result.history, time.perf_counter() - started)
+
+
+def _common(settings: TabularSettings) -> dict[str, Any]:
+    """Return the arguments that both kinds of training take alike."""
+    return {
+        "rule": settings.update_rule,
+        "order": settings.kernel.order,
+        "target_block": settings.target_block,
+        "backend": settings.backend,
+        "tasklets": settings.tasklets,
+    }
+
+
+def _outcome(
+    settings: TabularSettings,
+    result: pim.TrainResult,
+    returns: ArrayLike | None,
+    measured_seconds: float,
+) -> Outcome:
     effective = dataclasses.asdict(result.effective)
     return Outcome(
-        tables=np.asarray(tables),
+        tables=np.asarray(result.tables),
         values=np.asarray(result.values),
         passes=merge_passes(settings.passes, settings.period),
-        returns=np.concatenate(history) if history else None,
+        returns=None if returns is None else np.asarray(returns),
         effective={name: round(float(rate), 7) for name, rate in effective.items()},
-        measured_seconds=time.perf_counter() - started,
+        measured_seconds=measured_seconds,
     )
 
 

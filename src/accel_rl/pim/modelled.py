@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,36 +19,45 @@ from pim_emu.machine import Machine, load_machine
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Load:
-    """Dataset, for a cost model of any rule; its rows are read as they are needed."""
+    """Columns of a dataset that the cost model needs, for any rule; they may be in a file."""
 
-    columns: Mapping[str, np.ndarray]  # [N] each, from `datasets.dataset.columns`
+    state: np.ndarray  # [N] int32
+    action: np.ndarray  # [N] int32
+    next_state: np.ndarray  # [N] int32
+    discount: np.ndarray  # [N] float32
     num_states: int  # S
     num_actions: int  # A
     record_bytes: int  # 8 or 16, bytes of a transition in MRAM by time
 
     def __len__(self) -> int:
         """Return N."""
-        return len(self.columns["state"])
+        return len(self.state)
 
     def pairs(self, rows: slice = slice(None)) -> np.ndarray:
         """Return s * A + a of some rows, int32."""
-        state, action = self.columns["state"][rows], self.columns["action"][rows]
-        return state * np.int32(self.num_actions) + action
+        return self.state[rows] * np.int32(self.num_actions) + self.action[rows]
 
     @functools.cached_property
     def sorted(self) -> cost.SortedLog:
         """Log sorted by entry, for runs by owner."""
-        ended, next_state = self.columns["discount"] == 0, self.columns["next_state"]
-        next_rows = np.where(ended, np.int32(self.num_states), next_state)
+        next_rows = np.where(self.discount == 0, np.int32(self.num_states), self.next_state)
         return cost.sort_log(self.pairs(), next_rows)
 
 
 def load_of(dataset: TabularDataset) -> Load:
-    """Return the load of a dataset, whose columns it holds."""
+    """Make the load of a dataset; it refers to the dataset's columns."""
     validate(dataset)
     info, table = dataset.info, columns(dataset)
     each = record_bytes(info.num_states * info.num_actions, info.num_actions, table["reward"])
-    return Load(table, info.num_states, info.num_actions, each)
+    return Load(
+        table["state"],
+        table["action"],
+        table["next_state"],
+        table["discount"],
+        info.num_states,
+        info.num_actions,
+        each,
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Training on logs larger than memory: groups of DPUs take turns with their chunks."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +12,11 @@ from accel_rl.pim.backends import Backend, select_backend
 from accel_rl.pim.merge import MERGES, MergeSchedule, weight_bound
 from accel_rl.pim.partition import check_log, chunk_lengths, partition
 from accel_rl.pim.train import Probe, TrainResult, merge_on_mesh
+from accel_rl.pim.train_arguments import check_rewards
 from accel_rl.tabular.orders import Order, make_order
 from accel_rl.tabular.program import DEFAULT_TARGET_BLOCK, PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
-from accel_rl.types import Array, TabularTransition
+from accel_rl.types import TabularTransition
 from pim_emu import Machine, load_machine
 
 _merge = jax.jit(merge_on_mesh, static_argnums=(0, 1, 2))
@@ -32,8 +35,8 @@ def train_streamed(
     order: str | Order = "SEQ",
     target_block: int = DEFAULT_TARGET_BLOCK,
     backend: str | Backend = "auto",
-    initial: Array | None = None,
     probe: Probe | None = None,
+    on_merge: Callable[[int], object] = lambda passes: None,
     machine: str | Machine | None = "upmem-2560",
     tasklets: int = 16,
 ) -> TrainResult:
@@ -56,8 +59,8 @@ def train_streamed(
       order: "SEQ" or "STR", or such an order.
       target_block: as in `train`.
       backend: as in `train`.
-      initial: [1, S, A] in the numerics' dtype, as in `train`.
       probe: as in `train`.
+      on_merge: called after each merge with the passes since the merge before.
       machine: machine of the DPUs as in `train`; groups can take turns on fewer DPUs than D.
       tasklets: as in `train`.
 
@@ -72,16 +75,19 @@ def train_streamed(
     whole("period", schedule.period, 1)
     whole("group_size", group_size, 1)
     order = make_order(order) if isinstance(order, str) else order
-    program = stream_program(rule, order, num_states, num_actions, target_block)
-    # Of the whole log, so that errors number its rows.
+    check_streamable(rule, order)
+    # Of the whole log, so that errors come first and number its rows.
     lengths = chunk_lengths(check_log(transitions, num_dpus, num_states, num_actions), num_dpus)
+    check_rewards(rule.numerics, transitions.reward)
     ends = np.cumsum(lengths)
     machine = load_machine(machine) if isinstance(machine, str) else machine
     name = None if machine is None else machine.name
+    program = PassProgram(rule, order, num_states, num_actions, target_block)
     chosen = select_backend(backend, program, tasklets=tasklets, machine=name)
-    table = rule.init(num_states, num_actions) if initial is None else initial
+    table = rule.init(num_states, num_actions)
     visits: list[np.ndarray] = []  # of a pass, by groups
     history: list[object] = []
+    compiled = None if probe is None else jax.jit(probe)
     for start in range(0, schedule.passes, schedule.period):
         num_passes = min(schedule.period, schedule.passes - start)
         tables = []
@@ -115,23 +121,26 @@ def train_streamed(
             np.concatenate(visits) * np.uint32(num_passes),
             result.effective.alpha,
         ).reshape(table.shape)
-        if probe is not None:
-            history.append(jax.jit(probe)(rule.values(table)))
+        if compiled is not None:
+            history.append(compiled(rule.values(table)))
+        jax.block_until_ready(table)
+        on_merge(num_passes)
     stacked = jax.tree.map(lambda *each: jnp.stack(each), *history) if history else None
     return TrainResult(table, rule.values(table), stacked, result.effective)
 
 
-def stream_program(
-    rule: TabularRule, order: Order, num_states: int, num_actions: int, target_block: int
-) -> PassProgram:
-    """Return the program of a streamed training; raises ValueError for one that cannot stream."""
-    program = PassProgram(rule, order, num_states, num_actions, target_block)
+def check_streamable(rule: TabularRule, order: Order) -> None:
+    """Check that groups of DPUs can take turns.
+
+    Raises:
+      ValueError: if the rule has several tables, or either has random choices.
+    """
+    program = PassProgram(rule, order, 1, 1)
     if not (program.is_static and program.has_constant_visits):
         raise ValueError(
-            "order must be SEQ or STR and rule of one table without random choices to stream, got "
-            f"order {order.name} and rule {rule.name}"
+            "groups of DPUs take turns only in order SEQ or STR and with a rule of one table "
+            f"without random choices, got order {order.name} and rule {rule.name}"
         )
-    return program
 
 
 def _visits(

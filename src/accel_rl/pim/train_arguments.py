@@ -11,7 +11,7 @@ from accel_rl.arguments import real, require_array, whole
 from accel_rl.pim.cost import DpuWorkload, OwnerExchange, check_fits
 from accel_rl.pim.cost.workload import OWNER_ORDERS
 from accel_rl.pim.partition import Chunks, record_bytes
-from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN
+from accel_rl.tabular.numerics import INT32_MAX, MAX_MEAN, Numerics
 from accel_rl.tabular.program import PassProgram
 from accel_rl.tabular.rule import Hyperparameters, TabularRule
 from accel_rl.types import Array, ArrayLike
@@ -35,15 +35,21 @@ def check_program(program: PassProgram, rates: Hyperparameters, chunks: Chunks) 
             continue
         if not (np.all(np.asarray(value) >= 0) and np.all(np.asarray(value) <= high)):
             raise ValueError(f"{name} must be in [0, {high:g}] for {nx.name}, got {value}")
-    reward, (low, high) = chunks.transitions.reward, nx.reward_range
-    if not isinstance(reward, jax.core.Tracer):
-        # NumPy, because jnp would trace even concrete arrays inside a jit.
-        least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
-        if not (np.isfinite([least, most]).all() and low <= least and most <= high):
-            raise ValueError(
-                f"rewards must be finite and in [{low:g}, {high:g}] for {nx.name}, got "
-                f"{least:g} to {most:g}"
-            )
+    check_rewards(nx, chunks.transitions.reward)
+
+
+def check_rewards(numerics: Numerics, reward: ArrayLike) -> None:
+    """Check that concrete rewards are finite and in the range of the numerics."""
+    if isinstance(reward, jax.core.Tracer):
+        return
+    low, high = numerics.reward_range
+    # NumPy, because jnp would trace even concrete arrays inside a jit.
+    least, most = float(np.asarray(reward).min()), float(np.asarray(reward).max())
+    if not (np.isfinite([least, most]).all() and low <= least and most <= high):
+        raise ValueError(
+            f"rewards must be finite and in [{low:g}, {high:g}] for {numerics.name}, got "
+            f"{least:g} to {most:g}"
+        )
 
 
 def check_counter(name: str, value: ArrayLike) -> Array:
