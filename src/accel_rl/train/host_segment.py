@@ -71,6 +71,8 @@ def host_segment(
         absent: PyTree = None  # the compiled calls take the rest of the state alone
         state = dataclasses.replace(state, actor=absent)
         sums = compiled.zeros(state)
+        names = {field.name for field in dataclasses.fields(state)}
+        beside: dict[str, PyTree] = dict.fromkeys(names - {"replay", "iteration"})
         for _ in range(iterations):
             state, sums, policy, keys, action, memory = compiled.learn[learning](
                 state, sums, memory, stopped, observation
@@ -89,7 +91,9 @@ def host_segment(
                 observation, stopped = done.observation, done.terminated | done.truncated
                 episodes = jax.tree.map(np.add, episodes, ended_episodes(done))
             rollout = program.scaled(host_rollout(rows, axis=key.ndim))
-            state = compiled.insert(state, rollout)
+            # Without what it leaves as it is: each array of a call takes a microsecond or two.
+            inserted = compiled.insert(dataclasses.replace(state, **beside), rollout)
+            state = dataclasses.replace(state, replay=inserted.replay, iteration=inserted.iteration)
         memory = compiled.fresh(memory, stopped)
         actor = dataclasses.replace(rest, observation=jnp.asarray(observation), memory=memory)
         sums = dataclasses.replace(sums, episodes=episodes)
