@@ -122,8 +122,8 @@ def test_bytes_and_seconds_are_those_of_the_model():
     schedule = pim.MergeSchedule(passes=6, period=2)
     report, log = trained(DPUS, rule="double_q_learning", schedule=schedule)
     machine = pim.load_machine()
-    pairs = np.asarray(log.state) * A + np.asarray(log.action)
-    load = modelled.Load(pairs, pairs // A, S, A, record_bytes=8)
+    columns = map(np.asarray, (log.state, log.action, log.next_state, log.discount))
+    load = modelled.Load(*columns, num_states=S, num_actions=A, record_bytes=8)
     kernel = modelled.KernelSettings(
         rule="double_q_learning",
         numerics="int32_pow2",
