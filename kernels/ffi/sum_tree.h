@@ -100,8 +100,16 @@ static void recompute(const tree_t *tree, int32_t *nodes, int64_t count) {
     tree->heap[nodes[i]] = (node_t){sum_8(row), peak_8(row)};
   }
   for (; width > count && width > 1; width /= 2) {
-    count = lift(nodes, count, 1);
-    for (int64_t i = 0; i < count; ++i) join(tree, nodes[i]);
+    int64_t kept = 0;
+    int32_t previous = -1;
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t node = nodes[i] / 2;
+      join(tree, node);
+      nodes[kept] = node;
+      kept += node != previous;
+      previous = node;
+    }
+    count = kept;
   }
   // Most of the few nodes that are left have changed.
   for (int32_t node = count > 0 ? width - 1 : 0; node > 0; --node) join(tree, node);
