@@ -8,26 +8,15 @@ they name. In files and on the command line these stand beside the section's own
 
 import dataclasses
 import itertools
-import json
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pydantic
 
 from accel_rl.experiment import words
-from accel_rl.io.validation import STRICT, validated, whole
+from accel_rl.io.validation import STRICT, finite, validated, whole
 from accel_rl.io.values import Json
-
-
-def _finite(table: object) -> Any:
-    """Raise ValueError if a table holds infinity or NaN, which JSON cannot represent."""
-    try:
-        json.dumps(table, allow_nan=False)
-    except ValueError as error:
-        raise ValueError("must hold finite numbers") from error
-    return table
-
 
 Options = Mapping[str, Json]
 
@@ -40,7 +29,7 @@ class EnvironmentConfig:
 
     name: str
     """as `accel-rl envs --gymnax` lists them, or `MODULE:NAME`"""
-    arguments: Annotated[Options, pydantic.AfterValidator(_finite)] = dataclasses.field(
+    arguments: Annotated[Options, pydantic.AfterValidator(finite)] = dataclasses.field(
         default_factory=dict
     )
     """arguments of the environment's constructor: `environment.arguments.map_name=8x8`"""

@@ -24,7 +24,7 @@ from accel_rl.arguments import one_of
 from accel_rl.experiment import catalogue, configuration, words
 from accel_rl.io import validation
 from accel_rl.io.values import Json
-from accel_rl.replay.replay import OTHER_NAMES
+from accel_rl.replay.make import OTHER_NAMES
 
 Tables = dict[str, dict[str, Json]]
 Command = Literal["apex", "compose"]

@@ -50,6 +50,15 @@ def whole(value: object) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def finite(table: T) -> T:
+    """Return a table; raise ValueError if it holds infinity or NaN, which JSON cannot represent."""
+    try:
+        json.dumps(table, allow_nan=False)
+    except ValueError as error:
+        raise ValueError("must hold finite numbers") from error
+    return table
+
+
 def _first_error(error: pydantic.ValidationError, name: str) -> ValueError:
     """Return the first of pydantic's errors in a line that names the setting and its value."""
     found = error.errors(include_url=False)[0]

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from accel_rl.arguments import require_array, scalar_within, whole, within
@@ -20,9 +19,7 @@ from accel_rl.remote.schema import TableSpec, TreeColumns, limiter_around
 from accel_rl.remote.shard import Address, lane_of
 from accel_rl.remote.sharded import ShardedTable
 from accel_rl.remote.table import RemoteTable
-from accel_rl.remote.windows import Window, Windows, window_of
-from accel_rl.replay import n_step as n_step_return
-from accel_rl.replay.index import importance_weights
+from accel_rl.remote.windows import Window, Windows, targets, window_of
 from accel_rl.train.pipeline.buffer_ports import check_sampling
 from accel_rl.types import Array, ArrayLike, Batch, Sample, Transition
 
@@ -200,7 +197,7 @@ class RemotePort:
         )
         window: Window = self._tree.unflatten(list(drawn.columns.values()))
         probabilities = drawn.probabilities.astype(np.float32)
-        reward, discount, weights = _targets(
+        reward, discount, weights = targets(
             window.reward, window.discount, window.truncated, probabilities,
             np.float32(beta), np.float32(gamma),
         )  # fmt: skip
@@ -284,18 +281,3 @@ def _runs(
         for a, b in itertools.pairwise(edges)
         if b > a
     ]
-
-
-@jax.jit
-def _targets(
-    reward: Array,
-    discount: Array,
-    truncated: Array,
-    probabilities: Array,
-    beta: Array,
-    gamma: Array,
-) -> tuple[Array, Array, Array]:
-    """Return n-step returns, bootstrap coefficients and importance-sampling weights, each [B]."""
-    found = jax.vmap(n_step_return, in_axes=(0, 0, 0, None))(reward, discount, truncated, gamma)
-    weights = importance_weights(jnp.asarray(probabilities), beta)
-    return found.reward, found.discount, weights

@@ -250,17 +250,12 @@ class ShardedTable(Closing):
             )
         place, within = np.divmod(where, np.uint32(self._each))
 
-        def put(mine: np.ndarray) -> Callable[[RemoteTable], tuple[int, int]]:
-            return lambda table: table.set_priorities(within[mine], known[mine], given[mine])
+        def put(own: np.ndarray) -> Callable[[RemoteTable], tuple[int, int]]:
+            return lambda table: table.set_priorities(within[own], known[own], given[own])
 
         with self._lock:
-            found = self._shards.ask(
-                {
-                    shard: put(place == shard.number)
-                    for shard in self._shards.live()
-                    if (place == shard.number).any()
-                }
-            )
+            mine = {shard: place == shard.number for shard in self._shards.live()}
+            found = self._shards.ask({each: put(own) for each, own in mine.items() if own.any()})
         applied = sum(each for each, _ in found.values())
         return applied, len(where) - applied
 

@@ -4,11 +4,14 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from accel_rl.arguments import require_array, whole
-from accel_rl.types import ArrayLike, PyTree, Transition
+from accel_rl.replay import n_step as n_step_return
+from accel_rl.replay.index import importance_weights
+from accel_rl.types import Array, ArrayLike, PyTree, Transition
 
 
 @jax.tree_util.register_dataclass
@@ -137,3 +140,18 @@ class Windows:
             wanted = (len(rows[0]), self._num_envs, *shape)
             require_array("leaves of transitions", rows[-1], dtype, wanted)
         return rows
+
+
+@jax.jit
+def targets(
+    reward: Array,
+    discount: Array,
+    truncated: Array,
+    probabilities: Array,
+    beta: Array,
+    gamma: Array,
+) -> tuple[Array, Array, Array]:
+    """Return n-step returns, bootstrap coefficients and importance-sampling weights, each [B]."""
+    found = jax.vmap(n_step_return, in_axes=(0, 0, 0, None))(reward, discount, truncated, gamma)
+    weights = importance_weights(jnp.asarray(probabilities), beta)
+    return found.reward, found.discount, weights
