@@ -13,6 +13,7 @@ import numpy as np
 import optax
 import pytest
 import quick
+from kernels_present import needs_kernels
 
 from accel_rl import replay
 from accel_rl.testing import assert_inplace
@@ -153,13 +154,14 @@ def cond_loop(memory):
     [
         (replay.uniform(), None),
         (replay.prioritised("tree"), None),
+        pytest.param(replay.prioritised("native"), None, marks=needs_kernels),
         (replay.amper_fr(form="match"), None),
         (replay.amper_k(form="match"), None),
         # Seldom: AMPER's search of all weights where rejection found too few, and the sort of all.
         (replay.amper_fr(form="rejection"), 40 * CAPACITY),
         (replay.rank_based(), 40 * CAPACITY),
     ],
-    ids=["uniform", "tree", "amper_fr", "amper_k", "amper_fr rejection", "rank_based"],
+    ids=["uniform", "tree", "native", "amper_fr", "amper_k", "amper_fr rejection", "rank_based"],
 )
 def test_sample_and_update_in_one_cond(sampler, temporary_bytes):
     memory = replay.make(EXAMPLE, CAPACITY, BATCH, sampler, num_envs=ENVS)
@@ -167,7 +169,15 @@ def test_sample_and_update_in_one_cond(sampler, temporary_bytes):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sampler", [replay.prioritised("tree"), replay.amper_fr(form="match")])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        replay.prioritised("tree"),
+        pytest.param(replay.prioritised("native"), marks=needs_kernels),
+        replay.amper_fr(form="match"),
+    ],
+    ids=["tree", "native", "amper_fr"],
+)
 def test_a_cond_on_what_all_seeds_share_stays_one_under_vmap(sampler):
     memory = replay.make(EXAMPLE, CAPACITY, BATCH, sampler, num_envs=ENVS)
     states = jax.vmap(lambda _: memory.init())(jnp.arange(3))
