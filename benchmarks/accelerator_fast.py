@@ -37,6 +37,7 @@ MATCHED: dict[str, tuple[str, dict[str, Any]]] = {
 memories.SAMPLERS.update(MATCHED)
 RIVALS = (DOCUMENTED, REMEDY)
 LARGE, BATCH, LARGE_BATCH = 2**20, 256, 4096
+NUMERICS, STEP_SIZES = ("fp32", "int32_scaled"), 64  # of tables
 COPY, PRODUCT = "copy", "product in float32, precision"
 CALLED = 100  # calls between two looks at the clock
 
@@ -234,7 +235,7 @@ def add_shares(report: Report) -> None:
 
 def tabular(run: Run) -> None:
     """Time passes of Q-learning with all chunks at once, for one step size and for several."""
-    for chunks, alphas in ((2_560, 1), (run.size(64, 20_480), 1), (2_560, run.size(4, 64))):
+    for chunks, alphas in ((2_560, 1), (run.size(64, 20_480), 1), (2_560, run.size(4, STEP_SIZES))):
         run.case(f"tabular, {chunks}", functools.partial(_tabular, run, chunks, alphas))
 
 
@@ -247,7 +248,7 @@ def _tabular(run: Run, chunks: int, alphas: int) -> None:
     mdp = envs.make_mdp("FrozenLake-v1")
     rows = run.size(20_000, 2_000_000)
     log = Log("FrozenLake-v1", mdp, datasets.collect(mdp, "random", rows).transitions)
-    for numerics in ("fp32", "int32_scaled"):
+    for numerics in NUMERICS:
         problem = Rows(log, rows, chunks, numerics, 4)
         swept = JaxPass(problem, "batched", np.linspace(0.05, 0.5, alphas).astype(np.float32))
         case = f"Q-learning, {rows:,} rows, {chunks:,} DPUs, {alphas} step sizes, {numerics}"

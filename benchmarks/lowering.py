@@ -7,7 +7,8 @@ representation, so that what a GPU cannot take is found without one. Recorded of
 tracing and lowering, the size of the StableHLO module, the custom calls in it, and how many leaves
 of the donated state the module may write in place (those that it reads at all). Nothing is compiled
 for a GPU, and nothing is run. C kernels are switched off, as a GPU has none. The programs are those
-of `accelerator.py`, with the forms that a GPU runs: "auto" would be resolved for the CPU.
+of `accelerator.py`, at one size each, with the forms that a GPU runs: "auto" would be resolved for
+the CPU. Left out is brax, which is not installed beside the rest.
 """
 
 import argparse
@@ -30,11 +31,12 @@ import training_ours
 from common import Claim, Report
 from jax import export
 from rich.console import Console
+from tabular_systems import JaxPass, Log, Problem
 from training_settings import SETTINGS
 
-from accel_rl import am, experiment, pim, replay, tabular, train
+from accel_rl import am, datasets, envs, experiment, pim, replay, tabular, train
 from accel_rl.types import PyTree, TabularTransition, Transition
-from pim_emu import dpu_mesh
+from pim_emu import dpu_map, dpu_mesh
 
 PACKAGES = ("jax", "jaxlib", "accel-rl")
 CAPACITY, BATCH, SEEDS = fast.LARGE, fast.BATCH, 16
@@ -185,7 +187,18 @@ def tabular_cases() -> list[Case]:
         )
         case = f"{name}, {order}, {numerics}, {DPUS:,} DPUs"
         found.append(Case(case, run, (chunks,), donates=False))
-    return found
+    mapped = dpu_map(correct.digest), (jax.ShapeDtypeStruct((DPUS, ROWS), np.int32),)
+    return [*found, *(swept_case(each) for each in fast.NUMERICS), Case("dpu_map", *mapped, False)]
+
+
+def swept_case(numerics: str) -> Case:
+    """Return a pass of Q-learning with several step sizes at once."""
+    mdp = envs.make_mdp("FrozenLake-v1")
+    log = Log("FrozenLake-v1", mdp, datasets.collect(mdp, "random", DPUS).transitions)
+    alphas = np.linspace(0.05, 0.5, fast.STEP_SIZES).astype(np.float32)
+    swept = JaxPass(Problem(log, DPUS, DPUS, numerics, 4), "batched", alphas)
+    name = f"q_learning, {numerics}, {DPUS:,} DPUs, {fast.STEP_SIZES} step sizes"
+    return Case(name, swept.sweep, swept.arguments, donates=False)
 
 
 def pipelined_cases() -> list[Case]:

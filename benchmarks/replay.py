@@ -54,6 +54,7 @@ from replay_memories import (
     INTERFACE,
     INTERFACE_UNIFORM,
     REMEDY,
+    TREE,
     Problem,
 )
 from rich.console import Console
@@ -95,6 +96,8 @@ def claims(report: Report) -> None:
     for capacity in (middle, large):
         case = step_case(capacity, batch_size)
         faster(report, text.format(capacity, batch_size, REMEDY), 1.4, case, REMEDY)
+        on_jax = f"on JAX alone, {text.format(capacity, batch_size, REMEDY)}"
+        faster(report, on_jax, 1.2, case, REMEDY, TREE)
     interface_claims(report)
     for capacity in (small, middle):
         case = seeds_case(capacity, batch_size, SEEDS)

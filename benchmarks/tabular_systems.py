@@ -86,11 +86,16 @@ class JaxPass:
 
             return jax.vmap(replica)(tables, rates.alpha)
 
-        self._sweep = jax.jit(sweep)
+        self.sweep = jax.jit(sweep)
 
     def __call__(self) -> None:
         """One pass."""
-        self._tables = self._sweep(self._tables, self._rows, self._rates).block_until_ready()
+        self._tables = self.sweep(*self.arguments).block_until_ready()
+
+    @property
+    def arguments(self) -> tuple[jax.Array, jax.Array, Coefficients]:
+        """What the next pass is called with."""
+        return self._tables, self._rows, self._rates
 
     @property
     def tables(self) -> np.ndarray:
