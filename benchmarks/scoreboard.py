@@ -48,7 +48,7 @@ have not run yet, for want of machine time: a part can take more than an hour on
 
 Times are of the slowest seed, or of all where seeds train at once, with what else the machine did:
 compare CPU time. Ours include compilation and evaluation, SB3's neither its start nor evaluation.
-They are empty where a run was stopped for a while.
+They are empty where a seed's are not known, as when it was stopped for a while.
 
 The threshold of an environment in a table is three quarters of the way from the lowest evaluation
 in its rows to the highest one at the end, by means over seeds. Beside it is the time of the first
@@ -58,7 +58,9 @@ Runs before 29 November 2026 recorded no CPU time of evaluations.
 SB3 runs on this machine with the hyper-parameters of our presets; its Pendulum is Gymnasium's, its
 Breakout-MinAtar the same gymnax game as ours, and its DQN has a Huber loss and no double learning.
 CleanRL's scores are published ones only: its newest package, 1.2.0, pins gym 0.23, which has no v5
-of MuJoCo, and needs a Python below 3.11.
+of MuJoCo, and needs a Python below 3.11. MinAtar's paper shows its scores in pictures alone, and no
+table of others' after a million steps was found. Brax has no SB3 beside it, as SB3 steps
+environments on the host, and no published score after 100,000 steps is known to us.
 """
 COLUMNS = (
     "environment", "agent", "steps", "seeds", "score", "wall s", "CPU s",
@@ -229,11 +231,8 @@ def line(
     """Return the row of one agent in one environment."""
     curve = mean_curve(found)
     reached = np.append(curve[curve[:, 1] >= threshold], [[np.nan] * 4], axis=0)[0]
-    whole = [
-        max((each[name] for each in found if each[name] is not None), default=np.nan)
-        for name in ("wall_seconds", "cpu_seconds")
-    ]
-    times = [*whole, *reached[2:]]
+    spent = [[each["wall_seconds"], each["cpu_seconds"]] for each in found]
+    times = [*np.array(spent, np.float64).max(0), *reached[2:]]  # None is NaN
     wall, cpu, *rest = ("" if np.isnan(each) else f"{each:,.0f}" for each in times)
     scores = [value for each in found for value in each["scores"]]
     cells = (

@@ -131,6 +131,27 @@ def exact_sets(weights, words, csp_ratio):
     return found & present
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("items", "least"), [(100, 0.6), (2_000, 0.85)])
+def test_overlap_with_the_exact_form(items, least):
+    """Jaccard indices of the sets for the same random numbers: rounding N_g changes small sets."""
+    span, slots = replay.Span(jnp.int32(0), jnp.int32(items)), np.arange(items, dtype=np.int32)
+    made = [
+        replay.amper_k(*form, form="match")(replay.Ring(items), False) for form in ((), ("exact",))
+    ]
+    calls = [(jax.jit(each.assign), jax.jit(each.draw)) for each in made]
+    rng, overlaps = np.random.default_rng(6), []
+    for seed in range(30):
+        weights, words = np.float32(rng.random(items)), words_of(seed, 40 * items)
+        found = []
+        for each, (assign, draw) in zip(made, calls, strict=True):
+            state = assign(each.init(alpha=1.0, csp_ratio=0.15), slots, weights)
+            drawn, _ = draw(state, span, jnp.zeros(40 * items), words)
+            found.append(set(np.asarray(drawn).tolist()))
+        overlaps.append(len(found[0] & found[1]) / len(found[0] | found[1]))
+    assert np.mean(overlaps) > least
+
+
 @pytest.mark.parametrize("ties", [False, True])
 def test_exact_sets_are_those_of_best_match_searches(ties):
     """Most weights with ties are one of eight, whose sums are exact."""
