@@ -36,6 +36,7 @@ ESTIMATED = {
     "AMPER-k, match": replay.amper_k(form="match"),
 }
 COPIED_ON_CPU = ("PER, wide", "PER, pallas")  # by XLA, and by Pallas's interpreter
+SORT_BYTES = 40  # an item, of temporary memory while rank-based replay sorts
 BATCH, CALLS = 4096, 8192  # 32 draws of each of 2^20 items
 FEW = 64  # in a batch whose arrays are smaller than those of the buffer
 CLASSES = 256  # of slots of alike mass, for chi-square
@@ -54,12 +55,13 @@ SEARCHES = tuple(
 def samplers(run: Run) -> None:
     """Draws of each sampler: by chi-square, with exact probabilities, in place."""
     capacity = run.size(2**14, 2**20)
-    for name, sampler in EXACT.items():
+    for name in EXACT:
         # The tree reads 20 levels, one after the other; Pallas's interpreter is slow.
         full, small = (1024 if "tree" in name else CALLS), (16 if "pallas" in name else 128)
         draws = functools.partial(_draws, run, name, capacity, run.size(small, full))
         run.case(f"draws by {name}", draws)
-        if name != "rank-based" and (name not in COPIED_ON_CPU or cpu() != jax.devices()[0]):
+    for name, sampler in {**EXACT, **ESTIMATED}.items():
+        if name not in COPIED_ON_CPU or cpu() != jax.devices()[0]:
             few = replay.make(np.int32(0), run.size(2**16, capacity), FEW, sampler)
             run.case(f"{name} in place", functools.partial(_in_place, run, name, few))
     for name in ESTIMATED:
@@ -186,8 +188,9 @@ def _in_place(run: Run, name: str, memory: replay.Replay) -> None:
         return memory.update(state, drawn, priorities + drawn.probabilities)
 
     arguments = jnp.int32(0), jax.random.key(0), jnp.ones(FEW)
+    sorts = SORT_BYTES * memory.parts[1].ring.capacity if name == "rank-based" else None
     try:
-        assert_inplace(step, memory.init(), *arguments, least_bytes=2**18)
+        assert_inplace(step, memory.init(), *arguments, least_bytes=2**18, temporary_bytes=sorts)
         copied = 0
     except AssertionError:
         copied = 1
