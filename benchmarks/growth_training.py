@@ -104,7 +104,8 @@ CASES = (
         (Curve(PER_STEP, "us", "O(1)"), Curve(IN_BATCHES, "us", "O(1)")), share=2.0,
     ),
     Case(
-        "environments", "fused DQN by environments", "environments", POWERS, (),
+        "environments", "fused DQN by environments", "environments",
+        (1, 4, 16, 64, 256, 1_024, 4_096), (),
         by_environments, (Curve(PER_STEP, "us", "O(1)"),), share=2.0,
     ),
     _compile_case("seeds", "seeds", (1, 64, 4_096)),

@@ -18,7 +18,6 @@ from accel_rl import agents, envs, replay, train
 from accel_rl.train.pipeline import learner
 from accel_rl.train.pipeline.actors import initial_priorities
 from accel_rl.train.pipeline.learner import Learner, UpdateInputs, group_size
-from accel_rl.train.program import BLOCK
 from accel_rl.types import Transition
 
 STEPS, PERIOD = 300, 100
@@ -218,7 +217,8 @@ def test_what_is_drawn_in_blocks():
     state = program.init(KEY, beta=0.3, beta_steps=3000.0)
     beta = jax.jit(program.beta)
     inputs, found = UpdateInputs(program, state, jax.devices()[0]), {}
-    iterations = [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 7]
+    ahead = program.schedule.ahead
+    iterations = [0, 1, ahead - 1, ahead, 2 * ahead + 7]
 
     def draw(iteration):
         found[iteration] = inputs.sampling(iteration), inputs.learning(iteration)

@@ -14,7 +14,6 @@ from accel_rl import agents, replay, train
 from accel_rl.agents import Learned
 from accel_rl.replay import td_priority
 from accel_rl.testing import assert_inplace
-from accel_rl.train.program import BLOCK
 from accel_rl.types import Box, Discrete, Transition
 
 KEY = jax.random.key(5)
@@ -142,14 +141,15 @@ def train_for(program, iterations):
     return run(state, iterations - warmup)
 
 
-@pytest.mark.slow  # as a training that is stopped and goes on
 def test_segments_may_be_cut_anywhere():
-    """Also where a block of PRNG keys begins: the same bits, whatever the cuts."""
-    program = line_program(capacity=64)
+    """Also where PRNG keys are generated again: the same bits, whatever the cuts."""
+    program = line_program(num_envs=1000, capacity=4000)
+    ahead = program.schedule.ahead
+    assert 2 < ahead < 10, "few iterations at a time, so that a short training has several"
     run = jax.jit(functools.partial(program.segment, learning=True))
-    start = jax.jit(functools.partial(program.segment, learning=False))(first(program), 16)[0]
-    at_once, _ = run(start, BLOCK + 88)
-    for cuts in ([BLOCK, 88], [1, BLOCK - 1, 80, 8], [300, 300]):
+    start = jax.jit(functools.partial(program.segment, learning=False))(first(program), 2)[0]
+    at_once, _ = run(start, ahead + 8)
+    for cuts in ([ahead, 8], [1, ahead - 1, 6, 2], [ahead + 1, 7]):
         state = start
         for cut in cuts:
             state, metrics = run(state, cut)

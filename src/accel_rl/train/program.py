@@ -40,8 +40,6 @@ HYPERPARAMETERS = {
 }
 _OTHERS = "; the agent's go into agent={...}, the replay buffer's into replay={...}"
 
-BLOCK = 512  # iterations whose keys are generated in one call: few calls, little space
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Program:
@@ -92,10 +90,9 @@ class Program:
     def keys(self, key: Array, iteration: ArrayLike) -> Keys:
         """Derive the keys of an iteration."""
         schedule = self.schedule
-        acting = schedule.rollout * (1 + schedule.num_envs)
-        number = acting + 2 * schedule.updates
+        acting = schedule.keys - 2 * schedule.updates
         key = jax.random.fold_in(jax.random.wrap_key_data(key), iteration)
-        keys = jax.random.wrap_key_data(jax.random.bits(key, (number, 2), jnp.uint32))
+        keys = jax.random.wrap_key_data(jax.random.bits(key, (schedule.keys, 2), jnp.uint32))
         sample, learn = keys[acting:].reshape(2, schedule.updates)
         return Keys(keys[:acting].reshape(schedule.rollout, -1), sample, learn)
 
@@ -184,22 +181,22 @@ class Program:
         Returns:
           The new state, and metrics of the segment; see `metrics`.
         """
-        iterations = jnp.asarray(iterations, jnp.int32)
+        iterations, most = jnp.asarray(iterations, jnp.int32), np.int32(self.schedule.ahead)
 
         def block(number: Array, carry: PyTree) -> PyTree:
             state, _ = carry
             # The same keys as one call for each iteration gives, whatever the block.
-            ahead = state.iteration + jnp.arange(BLOCK, dtype=jnp.int32)
+            ahead = state.iteration + jnp.arange(most, dtype=jnp.int32)
             keys = jax.vmap(self.keys, (None, 0))(state.key, ahead)
 
             def iteration(n: Array, carry: PyTree) -> PyTree:
                 state, sums = carry
                 return self.iterate(state, sums, jax.tree.map(lambda leaf: leaf[n], keys), learning)
 
-            left = jnp.minimum(iterations - number * np.int32(BLOCK), np.int32(BLOCK))
+            left = jnp.minimum(iterations - number * most, most)
             return jax.lax.fori_loop(0, left, iteration, carry)
 
-        blocks = (iterations + np.int32(BLOCK - 1)) // np.int32(BLOCK)
+        blocks = (iterations + most - 1) // most
         state, sums = jax.lax.fori_loop(0, blocks, block, (state, self.zeros(state)))
         return self.finish(state, sums), self.metrics(state, sums)
 

@@ -6,6 +6,7 @@ import math
 from accel_rl.arguments import whole
 
 MOST_STEPS = 2**31 - 1
+MOST_AHEAD, MOST_KEYS = 512, 2**13  # iterations whose keys are generated at once, and these keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +38,16 @@ class Schedule:
     def warmup(self) -> int:
         """Iterations before the first update."""
         return math.ceil(self.learning_starts / self.steps)
+
+    @property
+    def keys(self) -> int:
+        """PRNG keys of an iteration."""
+        return self.rollout * (1 + self.num_envs) + 2 * self.updates
+
+    @property
+    def ahead(self) -> int:
+        """Iterations whose keys are generated in one call: few calls, and few keys for nothing."""
+        return max(1, min(MOST_AHEAD, MOST_KEYS // self.keys))
 
 
 def default_period(steps: int) -> int:
