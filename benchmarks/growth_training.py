@@ -14,7 +14,6 @@ PER_STEP = "CPU time of an environment step"
 IN_BATCHES = f"{PER_STEP}, 16 seeds at a time"
 COMPILE, PLAN = "CPU time to compile", "CPU time of a plan"
 SECONDS = 0.4  # of one measurement of a training
-POWERS = 1, 16, 256, 4_096
 
 
 def program(num_envs: int = 1, capacity: int = 1_000) -> train.Program:
@@ -44,12 +43,12 @@ def step_seconds(made: train.Program, seeds: int, seed_batch: int | None = None)
         state = held.pop()
         held.append(jax.block_until_ready(run(state, np.int32(iterations), True)))
 
-    # Some of a batch's first ones only load its seeds into the processor's caches.
-    least = 4 if seed_batch is None else 32
-    once = least_seconds(lambda: advance(4), 1) / 4
-    iterations = int(np.clip(SECONDS / once, least, 20_000))
-    seconds = least_seconds(lambda: advance(iterations), 3)
-    return seconds / (iterations * made.schedule.steps * seeds)
+    # In whole blocks of those whose keys are generated at once.
+    ahead = made.schedule.ahead
+    seconds = least_seconds(lambda: advance(ahead), 1)
+    if (blocks := min(int(SECONDS / seconds), 40)) > 0:
+        seconds = least_seconds(lambda: advance(blocks * ahead), 3) / blocks
+    return seconds / (ahead * made.schedule.steps * seeds)
 
 
 def by_seeds(seeds: int) -> dict[str, float]:
@@ -100,8 +99,8 @@ def _compile_case(what: str, name: str, sizes: tuple[int, ...]) -> Case:
 
 CASES = (
     Case(
-        "seeds", "fused DQN by seeds", "seeds", POWERS, (), by_seeds,
-        (Curve(PER_STEP, "us", "O(1)"), Curve(IN_BATCHES, "us", "O(1)")), share=2.0,
+        "seeds", "fused DQN by seeds", "seeds", (1, 16, 256, 4_096), (), by_seeds,
+        (Curve(PER_STEP, "us", "O(1)"), Curve(IN_BATCHES, "us", "O(1)")), share=3.0,
     ),
     Case(
         "environments", "fused DQN by environments", "environments",
