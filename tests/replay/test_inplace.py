@@ -199,6 +199,20 @@ def test_masked_instead_of_cond(name):
     assert_inplace(functools.partial(steps, step), memory.init(), KEY)
 
 
+@pytest.mark.parametrize("sampler", [replay.amper_fr, replay.amper_k])
+def test_batches_of_more_items_than_there_are_blocks(sampler):
+    """AMPER then sums all weights in an update, and XLA each of the sums of sums anew."""
+    memory = replay.make(EXAMPLE, 2_000, 128, sampler(form="match"), num_envs=ENVS)
+
+    def step(state, key):
+        state = memory.add(state, new_items(key))
+        drawn = memory.sample(state, key)
+        return memory.update(state, drawn, jnp.abs(drawn.batch["y"])), drawn.probabilities
+
+    # The candidates of a batch take more than so small a state.
+    assert_inplace(functools.partial(steps, step), memory.init(), KEY, temporary_bytes=2**17)
+
+
 def test_add_last():
     """The order that copies most for peers: what was sampled is read from the buffer before."""
     memory = make("tree")  # of "uniform" nothing that is learned goes into an update: add first

@@ -52,7 +52,8 @@ def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
     weights = order_after(weights, jnp.stack([blocks.total, blocks.highest]))
     changed = blocks.weights.at[jnp.where(inside, slots, beyond)].set(weights, mode="drop")
     rows = changed.reshape(number, width)
-    if slots.shape[0] >= number:
+    whole = slots.shape[0] >= number
+    if whole:
         sums, peaks = rows.sum(axis=1), rows.max(axis=1)
     else:
         block = jnp.where(inside, slots, np.int32(0)) // np.int32(width)
@@ -60,7 +61,10 @@ def assign(blocks: Blocks, slots: Array, weights: Array) -> Blocks:
         sums = blocks.sums.at[block].set(rows.sum(axis=1), mode="promise_in_bounds")
         peaks = blocks.peaks.at[block].set(rows.max(axis=1), mode="promise_in_bounds")
     total, highest = sums.sum(), peaks.max()
-    return Blocks(write_nothing(changed, jnp.stack([total, highest])), sums, peaks, total, highest)
+    read = jnp.stack([total, highest])
+    if whole:  # XLA computes all four from the weights
+        read = jnp.concatenate([read, sums, peaks])
+    return Blocks(write_nothing(changed, read), sums, peaks, total, highest)
 
 
 def last_of_each(slots: Array) -> Array:
