@@ -277,8 +277,8 @@ static void test_wrong_calls(void) {
   free_forest(&forest);
 }
 
-// With an argument the pool runs each task at once, in the caller's thread: so that the instructions
-// can be counted, as Valgrind counts those of other threads, too.
+// With an argument the pool runs each task at once, in the caller's thread: so that the
+// instructions can be counted, as Valgrind counts those of other threads, too.
 int main(int num_words, char **words) {
   (void)words;
   stand_in_start(&stand_in, num_words > 1 ? AT_ONCE : THREADS, 3);
