@@ -94,7 +94,7 @@ class JaxPass:
 
     @property
     def arguments(self) -> tuple[jax.Array, jax.Array, Coefficients]:
-        """What the next pass is called with."""
+        """Arguments of the next pass."""
         return self._tables, self._rows, self._rates
 
     @property
