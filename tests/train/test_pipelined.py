@@ -18,6 +18,7 @@ from accel_rl import agents, envs, replay, train
 from accel_rl.train.pipeline import learner
 from accel_rl.train.pipeline.actors import initial_priorities
 from accel_rl.train.pipeline.learner import Learner, UpdateInputs, group_size
+from accel_rl.train.schedule import MOST_AHEAD
 from accel_rl.types import Transition
 
 STEPS, PERIOD = 300, 100
@@ -217,8 +218,7 @@ def test_what_is_drawn_in_blocks():
     state = program.init(KEY, beta=0.3, beta_steps=3000.0)
     beta = jax.jit(program.beta)
     inputs, found = UpdateInputs(program, state, jax.devices()[0]), {}
-    ahead = program.schedule.ahead
-    iterations = [0, 1, ahead - 1, ahead, 2 * ahead + 7]
+    iterations = [0, 1, MOST_AHEAD - 1, MOST_AHEAD, 2 * MOST_AHEAD + 7]
 
     def draw(iteration):
         found[iteration] = inputs.sampling(iteration), inputs.learning(iteration)

@@ -46,7 +46,7 @@ class Schedule:
 
     @property
     def ahead(self) -> int:
-        """Iterations whose keys are generated in one call: few calls, and few keys for nothing."""
+        """Iterations of a segment whose keys are generated in one call; some may go unused."""
         return max(1, min(MOST_AHEAD, MOST_KEYS // self.keys))
 
 

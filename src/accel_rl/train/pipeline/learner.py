@@ -20,6 +20,7 @@ from accel_rl.train.pipeline.placement import (
     to_global,
 )
 from accel_rl.train.program import Program
+from accel_rl.train.schedule import MOST_AHEAD
 from accel_rl.train.state import TrainState
 from accel_rl.train.value_limit import value_limit
 from accel_rl.types import Array, PyTree, Sample
@@ -134,11 +135,11 @@ def group_size(program: Program) -> int:
 
 
 class _Block(NamedTuple):
-    """Inputs of the `Schedule.ahead` iterations of a block, NumPy."""
+    """Inputs of `MOST_AHEAD` iterations, NumPy."""
 
-    sample: np.ndarray  # [ahead, updates, 2] uint32, key data
-    learn: np.ndarray  # [ahead, updates, 2] uint32
-    beta: np.ndarray  # [ahead] float32
+    sample: np.ndarray  # [MOST_AHEAD, updates, 2] uint32, key data
+    learn: np.ndarray  # [MOST_AHEAD, updates, 2] uint32
+    beta: np.ndarray  # [MOST_AHEAD] float32
 
 
 class UpdateInputs:
@@ -150,7 +151,7 @@ class UpdateInputs:
 
     def __init__(self, program: Program, state: TrainState, device: jax.Device) -> None:
         self._device = device
-        self._group, self._ahead = group_size(program), program.schedule.ahead
+        self._group = group_size(program)
         self._compiled = _update_inputs(program)
         self._key = jax.device_get(state.key)
         self._hyper = jax.device_get(state.hyper)
@@ -159,7 +160,7 @@ class UpdateInputs:
 
     def sampling(self, iteration: int) -> tuple[list[Array], float]:
         """Return the keys of an iteration's samples, [n] each of a group, and beta."""
-        number, within = divmod(iteration, self._ahead)
+        number, within = divmod(iteration, MOST_AHEAD)
         block = self._block(number)
         data = jax.device_put(self._grouped(block.sample[within]), self._device)
         keys = [jax.random.wrap_key_data(each) for each in data]
@@ -167,7 +168,7 @@ class UpdateInputs:
 
     def learning(self, iteration: int) -> list[np.ndarray]:
         """Return key data of an iteration's updates, [2] uint32 each, of a group [n, 2]."""
-        number, within = divmod(iteration, self._ahead)
+        number, within = divmod(iteration, MOST_AHEAD)
         return self._grouped(self._block(number).learn[within])
 
     def _grouped(self, keys: np.ndarray) -> list[np.ndarray]:
@@ -214,8 +215,7 @@ def _learner(
 @functools.lru_cache(maxsize=CACHED)
 def _update_inputs(program: Program) -> Callable[..., PyTree]:
     def block(key: Array, hyper: PyTree, number: Array) -> tuple[Array, Array, Array]:
-        ahead = np.int32(program.schedule.ahead)
-        iterations = number * ahead + jnp.arange(ahead, dtype=jnp.int32)
+        iterations = number * np.int32(MOST_AHEAD) + jnp.arange(MOST_AHEAD, dtype=jnp.int32)
         keys = jax.vmap(program.keys, (None, 0))(key, iterations)
         sample, learn = jax.random.key_data(keys.sample), jax.random.key_data(keys.learn)
         # One by one: XLA may fuse the multiply and add of a vector, and round unlike for a scalar.
