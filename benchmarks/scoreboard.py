@@ -16,6 +16,7 @@ ours, with compilation and evaluation, and of SB3's training alone.
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -47,8 +48,9 @@ bootstrap interval, of three seeds the mean with the lowest and the highest. Row
 have not run yet, for want of machine time: a part can take more than an hour on two cores.
 
 Times are of the slowest seed, or of all where seeds train at once, with what else the machine did:
-compare CPU time. Ours include compilation and evaluation, SB3's neither its start nor evaluation.
-They are empty where a seed's are not known, as when it was stopped for a while.
+compare CPU time, and of the same cores, which are of an AMD EPYC or an Intel Xeon. Ours include
+compilation and evaluation, SB3's neither its start nor evaluation. They are empty where a seed's
+are not known, as when it was stopped for a while.
 
 The threshold of an environment in a table is three quarters of the way from the lowest evaluation
 in its rows to the highest one at the end, by means over seeds. Beside it is the time of the first
@@ -64,7 +66,7 @@ environments on the host, and no published score after 100,000 steps is known to
 """
 COLUMNS = (
     "environment", "agent", "steps", "seeds", "score", "wall s", "CPU s",
-    "threshold", "wall s to it", "CPU s to it", "command",
+    "threshold", "wall s to it", "CPU s to it", "cores", "command",
 )  # fmt: skip
 
 
@@ -225,6 +227,13 @@ def threshold(cases: Sequence[Sequence[Mapping[str, Any]]]) -> float:
     return float(lowest + 0.75 * (max(curve[-1, 1] for curve in curves) - lowest))
 
 
+def cores(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many cores a case's parts had, and of whose processors."""
+    machines = (each["machine"] for each in found)
+    kinds = {f"{each['cores']} {re.split('[ (]', each['cpu'])[0]}" for each in machines}
+    return ", ".join(sorted(kinds))
+
+
 def line(
     environment: str, system: str, found: Sequence[Mapping[str, Any]], threshold: float
 ) -> str:
@@ -237,7 +246,7 @@ def line(
     scores = [value for each in found for value in each["scores"]]
     cells = (
         environment, system, f"{curve[-1, 0]:,.0f}", str(len(scores)), score(scores), wall, cpu,
-        f"{threshold:,.1f}", *rest, f"`{found[0]['command']}`",
+        f"{threshold:,.1f}", *rest, cores(found), f"`{found[0]['command']}`",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
 

@@ -63,21 +63,21 @@ def test_scores_have_intervals():
     assert low <= middle <= high
 
 
-def seed(*curve, wall=30.0):
-    times = {"wall_seconds": wall, "cpu_seconds": 9.0}
+def seed(*curve, wall=30.0, cpu="AMD EPYC"):
+    times = {"wall_seconds": wall, "cpu_seconds": 9.0, "machine": {"cpu": cpu, "cores": 1}}
     return {"scores": [curve[-1][1]], "curve": curve, **times, "command": "command"}
 
 
 def test_times_to_the_threshold_are_of_the_slowest_seed():
     case = [
         seed([1, 0.0, 10.0, 1.0], [2, 7.0, 20.0, 4.0], [3, 8.0, 30.0, 9.0]),
-        seed([1, 0.0, 11.0, 2.0], [2, 5.0, 19.0, 5.0], [3, 8.0, 29.0, 8.0]),
+        seed([1, 0.0, 11.0, 2.0], [2, 5.0, 19.0, 5.0], [3, 8.0, 29.0, 8.0], cpu="Intel(R) Xeon(R)"),
     ]
     slower = [seed([1, 0.0, 10.0, None], [2, 2.0, 20.0, None])]
     reach = scoreboard.threshold([case, slower])
     assert reach == 6.0
-    assert "| 30 | 9 | 6.0 | 20 | 5 |" in scoreboard.line("E", "A", case, reach)
-    assert "| 30 | 9 | 6.0 |  |  |" in scoreboard.line("E", "A", slower, reach)
+    assert "| 30 | 9 | 6.0 | 20 | 5 | 1 AMD, 1 Intel |" in scoreboard.line("E", "A", case, reach)
+    assert "| 30 | 9 | 6.0 |  |  | 1 AMD |" in scoreboard.line("E", "A", slower, reach)
     old = [seed([1, 0.0, 10.0], [2, 8.0, 20.0])]  # without CPU time
     assert "| 30 | 9 | 6.0 | 20 |  |" in scoreboard.line("E", "A", old, reach)
     stopped = [seed([1, 0.0, 10.0, 1.0], [2, 8.0, 20.0, 2.0], wall=None)]
@@ -89,7 +89,7 @@ def test_a_rival_that_is_absent_is_not_run(folders, capsys, monkeypatch):
     monkeypatch.setattr(scoreboard, "parts", lambda: [rival])
     scoreboard.main([])
     assert "needs --rivals" in capsys.readouterr().out
-    assert "| Hopper-v5 | SB3 TD3 | | | | | | | | |" in scoreboard.PAGE.read_text()
+    assert "| Hopper-v5 | SB3 TD3 | | | | | | | | | |" in scoreboard.PAGE.read_text()
 
 
 @pytest.mark.long  # trains by the command line, in processes of their own
