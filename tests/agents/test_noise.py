@@ -92,7 +92,8 @@ def test_first_steps_are_uniform():
     np.testing.assert_array_equal(after, action)
 
 
-def test_drift_starts_anew_with_each_episode():
+@pytest.mark.parametrize("make", [agents.ddpg, agents.sac])
+def test_drift_starts_anew_with_each_episode(make):
     """Environment 0's episodes never stop, environment 1's stop at each step."""
     box = Box((0.0,), (1.0,), (1,))
 
@@ -102,7 +103,7 @@ def test_drift_starts_anew_with_each_episode():
         return observation, state, jnp.float32(0), jnp.bool_(False), state == 1, info
 
     env = Environment("stops", box, box, lambda key: (jnp.zeros(1), jnp.int32(0)), step)
-    agent = agents.ddpg(box, box, hidden=(2,), noise="ornstein_uhlenbeck")
+    agent = make(box, box, hidden=(2,), noise="ornstein_uhlenbeck")
 
     @jax.jit
     def run(key):
@@ -116,3 +117,25 @@ def test_drift_starts_anew_with_each_episode():
     memory = np.asarray(run(jax.random.key(0)))
     assert memory[0] != 0
     assert memory[1] == 0
+
+
+def test_noise_is_added_to_samples_of_a_policy():
+    box = Box((0.0,), (1.0,), (1,))
+    observation = jnp.zeros((ENVS, 1))
+
+    @jax.jit
+    def run(key):
+        acted = []
+        for noise in ("none", "ornstein_uhlenbeck"):
+            agent = agents.sac(box, box, hidden=(2,), noise=noise)
+            policy, memory = agent.policy(agent.init(key)), agent.memory(ENVS)
+            acted.append(agent.act(policy, memory, observation, key, 2000))
+        return acted
+
+    (sampled, _), (noisy, drawn) = run(jax.random.key(3))
+    drawn = np.asarray(drawn)[:, 0]
+    # From 0 and 1 to -1 and 1; the default theta and sigma.
+    expected = np.clip(2 * np.asarray(sampled)[:, 0] - 1 + drawn, -1, 1)
+    np.testing.assert_allclose(2 * np.asarray(noisy)[:, 0] - 1, expected, atol=1e-6)
+    assert_variance(drawn, 0.2**2 / 0.3 * (1 - np.exp(-0.3)))
+    assert_correlation(np.asarray(sampled)[:, 0], drawn, 0)

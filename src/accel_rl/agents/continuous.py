@@ -118,9 +118,19 @@ def ornstein_uhlenbeck() -> Noise:
     )
 
 
+def none() -> Noise:
+    """Make no noise."""
+    return Noise(
+        lambda num_envs, num: (),
+        lambda hyper, memory, key, shape: (jnp.zeros(shape, jnp.float32), memory),
+        {},
+    )
+
+
 NOISES: dict[str, Callable[[], Noise]] = {
     "gaussian": gaussian,
     "ornstein_uhlenbeck": ornstein_uhlenbeck,
+    "none": none,
 }
 
 

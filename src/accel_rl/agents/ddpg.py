@@ -37,7 +37,7 @@ def ddpg(
       torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
         and the critic have separate parameters. None: flattened features.
       hidden: widths of the hidden layers of the policy and of the critic.
-      noise: exploration noise, "gaussian" or "ornstein_uhlenbeck".
+      noise: exploration noise, "gaussian", "ornstein_uhlenbeck" or "none".
       loss: critic loss, "squared" (half the squared TD error) or "huber".
       optimiser: an optax transformation without learning-rate scaling, such as
         `optax.scale_by_adam()`; None: Adam.

@@ -11,6 +11,7 @@ import optax
 
 from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.continuous import (
+    NOISES,
     RANDOM_STEPS,
     Critics,
     components,
@@ -62,7 +63,7 @@ class SACPolicy:
     """Part of the state that acting reads; a pytree."""
 
     actor: PyTree
-    random_steps: Array  # [] float32
+    hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
 @jax.tree_util.register_dataclass
@@ -83,6 +84,7 @@ def sac(
     *,
     torso: nn.Module | None = None,
     hidden: Sequence[int] = (64, 64),
+    noise: str = "none",
     loss: str = "squared",
     optimiser: optax.GradientTransformation | None = None,
     max_gradient_norm: float | None = None,
@@ -101,6 +103,8 @@ def sac(
       torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
         and each critic have separate parameters. None: flattened features.
       hidden: widths of the hidden layers of the policy and of each critic.
+      noise: exploration noise that is added to the policy's actions, "none", "gaussian" or
+        "ornstein_uhlenbeck".
       loss: loss of each critic, "squared" (half the squared TD error) or "huber"; the two losses
         are added.
       optimiser: an optax transformation without learning-rate scaling, such as
@@ -115,14 +119,16 @@ def sac(
     """
     require_observations(observation_space)
     space = require_bounded("sac", action_space)
+    one_of("noise", noise, NOISES)
     one_of("loss", loss, LOSSES)
-    cost, num = LOSSES[loss], components(space)
+    cost, explorer, num = LOSSES[loss], NOISES[noise](), components(space)
+    acting = {**explorer.hyperparameters, **RANDOM_STEPS}
     hyperparameters = {
         **RATES,
         "temperature_learning_rate": Limits(1e-3, 0, 1, "of the temperature's optimiser"),
         "initial_temperature": Limits(1, 1e-6, 1e6, "what entropy is worth at first"),
         "target_entropy": Limits(-num, -1e6, 1e6, "entropy of actions in [-1, 1] to keep to"),
-        **RANDOM_STEPS,
+        **acting,
     }
     actor = GaussianActor(MLP(tuple(hidden)), num, torso)
     one_of("initialisation", initialisation, INITIALISATIONS)
@@ -153,7 +159,7 @@ def sac(
         )
 
     def policy(state: SACState) -> SACPolicy:
-        return SACPolicy(state.actor, state.hyper["random_steps"])
+        return SACPolicy(state.actor, {each: state.hyper[each] for each in acting})
 
     def act(
         policy: SACPolicy,
@@ -163,13 +169,15 @@ def sac(
         step: ArrayLike,
         explore: bool = True,
     ) -> tuple[Array, PyTree]:
-        noise = jnp.zeros((observation.shape[0], num), jnp.float32)
+        normal = jnp.zeros((observation.shape[0], num), jnp.float32)
         if explore:
-            noise_key, uniform_key = jax.random.split(key)
-            noise = jax.random.normal(noise_key, noise.shape, jnp.float32)
-        action, _ = sample(policy.actor, observation, noise)
+            normal_key, uniform_key, noise_key = jax.random.split(key, 3)
+            normal = jax.random.normal(normal_key, normal.shape, jnp.float32)
+        action, _ = sample(policy.actor, observation, normal)
         if explore:
-            action = uniform_at_first(action, uniform_key, step, policy.random_steps)
+            noise, memory = explorer.draw(policy.hyper, memory, noise_key, action.shape)
+            action = jnp.clip(action + noise, -1, 1)
+            action = uniform_at_first(action, uniform_key, step, policy.hyper["random_steps"])
         return from_cube(space, action), memory
 
     def errors(
@@ -273,7 +281,7 @@ def sac(
         learn=learn,
         td_error=td_error,
         critics=critics_of,
-        memory=lambda num_envs: (),
+        memory=lambda num_envs: explorer.memory(num_envs, num),
         observation_space=observation_space,
         action_space=action_space,
         hyperparameters=hyperparameters,

@@ -49,7 +49,7 @@ def td3(
       torso: flax module from features [B, ...] to [B, width], before the hidden layers; the policy
         and each critic have separate parameters. None: flattened features.
       hidden: widths of the hidden layers of the policy and of each critic.
-      noise: exploration noise, "gaussian" or "ornstein_uhlenbeck".
+      noise: exploration noise, "gaussian", "ornstein_uhlenbeck" or "none".
       loss: loss of each critic, "squared" (half the squared TD error) or "huber"; the two losses
         are added.
       optimiser: an optax transformation without learning-rate scaling, such as
