@@ -61,7 +61,7 @@ SB3 runs on this machine with the hyper-parameters of our presets; its Pendulum 
 Breakout-MinAtar the same gymnax game as ours, and its DQN has a Huber loss and no double learning.
 CleanRL's scores are published ones only: its newest package, 1.2.0, pins gym 0.23, which has no v5
 of MuJoCo, and needs a Python below 3.11. MinAtar's paper shows its scores in pictures alone, and no
-table of others' after a million steps was found. Brax has no SB3 beside it, as SB3 steps
+table of another DQN's after a million steps was found. Brax has no SB3 beside it, as SB3 steps
 environments on the host, and no published score after 100,000 steps is known to us.
 """
 COLUMNS = (
@@ -203,7 +203,8 @@ def page() -> str:
             lines += ["Published by others, mostly for more steps:", ""]
             lines += ["| environment | agent | steps | score | source |", f"|{' --- |' * 5}"]
             for each in theirs:
-                cells = each.environment, each.agent, f"{each.steps:,}", each.score, each.source
+                steps = "not said" if each.steps is None else f"{each.steps:,}"
+                cells = each.environment, each.agent, steps, each.score, each.source
                 lines.append(f"| {' | '.join(cells)} |")
             lines.append("")
     return "\n".join(lines)

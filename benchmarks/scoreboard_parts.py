@@ -102,6 +102,7 @@ def parts() -> list[Part]:
 
 ZOO = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
 CLEANRL = "https://github.com/vwxyzjn/cleanrl/blob/master/docs/rl-algorithms/sac.md"
+GYMNAX = "https://github.com/RobertTLange/gymnax/blob/main/README.md"
 
 
 class Published(NamedTuple):
@@ -110,7 +111,7 @@ class Published(NamedTuple):
     family: str
     environment: str
     agent: str
-    steps: int
+    steps: int | None  # None: the page does not say
     score: str
     source: str
 
@@ -147,4 +148,12 @@ def published() -> list[Published]:
         ("Walker2d-v2", "3,591 ± 911"),
     ):
         found.append(Published("MuJoCo", environment, "CleanRL SAC", 1_000_000, score, source))
+    source = f"[gymnax's page]({GYMNAX}), one agent"
+    for game, score in (
+        ("Breakout", "28"),
+        ("Asterix", "15"),
+        ("Freeway", "58"),
+        ("SpaceInvaders", "131"),
+    ):
+        found.append(Published("MinAtar", f"{game}-MinAtar", "PPO", None, score, source))
     return found
