@@ -1,5 +1,6 @@
 """Parts of agents of continuous actions: maps to [-1, 1], exploration noise, several critics."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -61,6 +62,15 @@ def _middle_and_half(space: Box) -> tuple[np.ndarray, np.ndarray]:
     # Halved before they are added: the sum of two large bounds could overflow.
     low, high = np.asarray(space.low, np.float64), np.asarray(space.high, np.float64)
     return (low / 2 + high / 2).astype(np.float32), (high / 2 - low / 2).astype(np.float32)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ContinuousPolicy:
+    """Part of an agent's state that acting reads; a pytree."""
+
+    actor: PyTree
+    hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
 class Noise(NamedTuple):
@@ -175,3 +185,29 @@ class Critics(NamedTuple):
         """Return the first critic's values [B]; arguments as of `values`."""
         params = jax.tree.map(lambda leaf: leaf[0], params)
         return jnp.asarray(self.network.apply(params, features, action))
+
+
+def explored(
+    noise: Noise,
+    policy: ContinuousPolicy,
+    memory: PyTree,
+    action: Array,
+    keys: tuple[Array, Array],
+    step: ArrayLike,
+) -> tuple[Array, PyTree]:
+    """Add noise to a policy's actions, and replace them by uniform ones for the first steps.
+
+    Args:
+      noise: as `policy.hyper` has it.
+      policy: its hyper-parameters are read.
+      memory: the noise's.
+      action: [E, D] float32 in [-1, 1].
+      keys: PRNG keys of the noise and of the uniform actions.
+      step: steps of all environments so far, int32.
+
+    Returns:
+      Actions [E, D] float32 in [-1, 1], and the noise's new memory.
+    """
+    drawn, memory = noise.draw(policy.hyper, memory, keys[0], action.shape)
+    action = jnp.clip(action + drawn, -1, 1)
+    return uniform_at_first(action, keys[1], step, policy.hyper["random_steps"]), memory

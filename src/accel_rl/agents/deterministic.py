@@ -12,11 +12,12 @@ from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.continuous import (
     NOISES,
     RANDOM_STEPS,
+    ContinuousPolicy,
     Critics,
     components,
+    explored,
     from_cube,
     to_cube,
-    uniform_at_first,
 )
 from accel_rl.agents.hyperparameters import Limits, resolve
 from accel_rl.agents.losses import LOSSES, clipped_double_q, deterministic_policy, worst
@@ -59,15 +60,6 @@ class DeterministicState:
     actor_loss: Array  # [] float32, at the actor's last update
     updates: Array  # [] int32
     hyper: dict[str, Array]  # [] float32 each
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class DeterministicPolicy:
-    """Part of the state that acting reads; a pytree."""
-
-    actor: PyTree
-    hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
 @jax.tree_util.register_dataclass
@@ -146,11 +138,11 @@ def deterministic(
             hyper=hyper,
         )
 
-    def policy(state: DeterministicState) -> DeterministicPolicy:
-        return DeterministicPolicy(state.actor, {each: state.hyper[each] for each in acting})
+    def policy(state: DeterministicState) -> ContinuousPolicy:
+        return ContinuousPolicy(state.actor, {each: state.hyper[each] for each in acting})
 
     def act(
-        policy: DeterministicPolicy,
+        policy: ContinuousPolicy,
         memory: PyTree,
         observation: Array,
         key: Array,
@@ -160,9 +152,8 @@ def deterministic(
         action = choose(policy.actor, observation)
         if explore:
             noise_key, uniform_key = jax.random.split(key)
-            noise, memory = explorer.draw(policy.hyper, memory, noise_key, action.shape)
-            action = jnp.clip(action + noise, -1, 1)
-            action = uniform_at_first(action, uniform_key, step, policy.hyper["random_steps"])
+            keys = noise_key, uniform_key
+            action, memory = explored(explorer, policy, memory, action, keys, step)
         return from_cube(space, action), memory
 
     def errors(

@@ -13,11 +13,12 @@ from accel_rl.agents.agent import Agent, Learned
 from accel_rl.agents.continuous import (
     NOISES,
     RANDOM_STEPS,
+    ContinuousPolicy,
     Critics,
     components,
+    explored,
     from_cube,
     to_cube,
-    uniform_at_first,
 )
 from accel_rl.agents.deterministic import RATES
 from accel_rl.agents.hyperparameters import Limits, options_only, resolve
@@ -55,15 +56,6 @@ class SACState:
     critics_optimiser: PyTree
     temperature_optimiser: PyTree
     hyper: dict[str, Array]  # [] float32 each
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class SACPolicy:
-    """Part of the state that acting reads; a pytree."""
-
-    actor: PyTree
-    hyper: dict[str, Array]  # [] float32 each, of the noise and the initial random steps
 
 
 @jax.tree_util.register_dataclass
@@ -158,11 +150,11 @@ def sac(
             hyper=hyper,
         )
 
-    def policy(state: SACState) -> SACPolicy:
-        return SACPolicy(state.actor, {each: state.hyper[each] for each in acting})
+    def policy(state: SACState) -> ContinuousPolicy:
+        return ContinuousPolicy(state.actor, {each: state.hyper[each] for each in acting})
 
     def act(
-        policy: SACPolicy,
+        policy: ContinuousPolicy,
         memory: PyTree,
         observation: Array,
         key: Array,
@@ -175,9 +167,8 @@ def sac(
             normal = jax.random.normal(normal_key, normal.shape, jnp.float32)
         action, _ = sample(policy.actor, observation, normal)
         if explore:
-            noise, memory = explorer.draw(policy.hyper, memory, noise_key, action.shape)
-            action = jnp.clip(action + noise, -1, 1)
-            action = uniform_at_first(action, uniform_key, step, policy.hyper["random_steps"])
+            keys = noise_key, uniform_key
+            action, memory = explored(explorer, policy, memory, action, keys, step)
         return from_cube(space, action), memory
 
     def errors(
